@@ -31,7 +31,7 @@ use std::path::Path;
 use rocknet_control::doctor::DoctorVerdict;
 
 use super::{ExitStatus, Failure, print, search};
-use facts::Facts;
+use facts::DoctorFacts;
 pub use served::{Running, ServedAddresses};
 pub use verdict::Check;
 
@@ -98,7 +98,7 @@ fn check_machine(file: Option<&Path>) -> Vec<Check> {
 pub fn checks(file: Option<&Path>, running: &Running) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Some(config) = configuration::load(file, &mut checks) {
-        checks.extend(registry::run(&Facts {
+        checks.extend(registry::run(&DoctorFacts {
             config: &config,
             running,
         }));

@@ -9,7 +9,7 @@ use rocknet::gateway::accounts;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
 use rocknet_io::privileges::{self, User};
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "accounts";
@@ -21,7 +21,7 @@ const MAX_KEYS: usize = 1_000;
 const ROOT: &str = "root";
 
 /// Checks the accounts under which the server and its scripts run.
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let config = facts.config;
     let has_scripts = accounts::runs_scripts(config);
     if !privileges::is_root() {

@@ -10,7 +10,7 @@ use rocknet::certificates::{Authority, Certificate, state_folder};
 use rocknet_config::model::{CertificateSource, Config, HostPattern, Site};
 use rocknet_control::CertificateSummary;
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "certificate";
@@ -31,7 +31,7 @@ const URGENT_DAYS: i64 = 3;
 /// Maximum number of certificates that are read or reported. `rocknet certs` lists all of a running server.
 const MAX_CERTIFICATES: usize = 256;
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     match &facts.running.certificates {
         Some(all) => report(all),
         None => report(&stored(facts.config)),

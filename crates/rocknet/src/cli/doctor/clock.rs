@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use rocknet_io::clock_sync::{ClockSync, clock_sync};
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "clock";
@@ -24,7 +24,7 @@ const FILE_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 /// The program that switches the time service of systemd on.
 const TIMEDATECTL: &str = "/usr/bin/timedatectl";
 
-pub(super) fn check(_: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(_: &DoctorFacts<'_>) -> Vec<Check> {
     let built = env::current_exe()
         .and_then(fs::metadata)
         .and_then(|found| found.modified());

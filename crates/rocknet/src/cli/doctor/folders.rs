@@ -11,7 +11,7 @@ use rocknet_config::model::{CertificateSource, Config, LogTarget, Settings, Site
 use rocknet_io::privileges::{self, User};
 
 use super::access::{self, Blocked, Need};
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::log_folder;
 use super::verdict::Check;
 
@@ -36,7 +36,7 @@ enum Purpose {
 /// A need that is not met.
 type Denied<'a> = (&'a Purpose, &'a Need, Blocked);
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let config = facts.config;
     let mut checks = Vec::new();
     if !privileges::is_root() {

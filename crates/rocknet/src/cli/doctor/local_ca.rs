@@ -6,12 +6,12 @@ use rocknet::certificates::state_folder;
 use rocknet::trust::TrustState;
 
 use super::super::{Failure, trust};
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "local CA";
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let state = state_folder(facts.config);
     match trust::inspect(&state) {
         Ok(None) => vec![Check::good(

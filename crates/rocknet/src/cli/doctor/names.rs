@@ -10,7 +10,7 @@ use rocknet_config::model::{CertificateSource, Config, HostPattern, Listen, Mode
 use rocknet_control::doctor::DoctorVerdict;
 use rocknet_io::machine;
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::hosts_file;
 use super::lookup::{self, Resolved};
 use super::verdict::Check;
@@ -32,7 +32,7 @@ const MAX_ADDRESSES: usize = 3;
 /// The domain whose names browsers do not look up (RFC 6761 §6.3).
 const LOCALHOST: &str = ".localhost";
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let wanted = wanted(facts.config);
     let names: Vec<String> = wanted.keys().take(MAX_NAMES).cloned().collect();
     if names.is_empty() {

@@ -6,7 +6,7 @@ use std::io::Read;
 use rocknet::capacity;
 use rocknet_io::descriptors;
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "open files";
@@ -17,7 +17,7 @@ const MIN_DESCRIPTORS: u64 = 8_192;
 /// Maximum number of bytes read of the limits of a process. The kernel's table has about 1.5 KiB.
 const MAX_LIMITS_BYTES: u64 = 16 * 1024;
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     // The server raises its limit in the same way when it starts.
     descriptors::raise();
     let own = descriptors::limit();

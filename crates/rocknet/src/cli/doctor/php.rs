@@ -2,12 +2,12 @@
 
 use rocknet::gateway::php;
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "PHP";
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     if !php::is_wanted(facts.config) {
         return Vec::new();
     }

@@ -3,7 +3,7 @@
 use rocknet::snapshot::addresses;
 use rocknet_io::socket::{Address, BindErrorKind, ListenOptions, Listener};
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::holder;
 use super::verdict::Check;
 
@@ -13,13 +13,13 @@ const SUBJECT: &str = "port";
 pub(super) const MAX_PORTS: usize = 64;
 
 /// Binds each TCP address and closes the socket again, because no other check is as reliable.
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let tcp = |address: &Address| matches!(address, Address::Tcp { .. });
     let addresses = addresses(facts.config).into_iter().filter(tcp).take(MAX_PORTS);
     addresses.map(|address| check_port(&address, facts)).collect()
 }
 
-fn check_port(address: &Address, facts: &Facts<'_>) -> Check {
+fn check_port(address: &Address, facts: &DoctorFacts<'_>) -> Check {
     if facts.running.addresses.tcp.contains(address) {
         return Check::good(SUBJECT, format!("{address} is served"));
     }

@@ -8,7 +8,7 @@ use rocknet_io::port_owner;
 use rocknet_io::socket::Address;
 use rocknet_io::udp;
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::holder;
 use super::ports::MAX_PORTS;
 use super::verdict::Check;
@@ -23,7 +23,7 @@ const LIMITS: [(&str, &str); 2] = [
 
 /// Opens and closes each UDP port. Skips the ports that the running server uses. A problem is not an error, because
 /// sites are also served over TCP.
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let addresses = quic_addresses(facts.config);
     if addresses.is_empty() {
         return Vec::new();

@@ -1,13 +1,13 @@
 //! The checks of `rocknet doctor`, in the order of the output. A new check is a file of this folder and a line here.
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 use super::{
     accounts, certificates, clock, folders, local_ca, names, open_files, php, ports, quic, sandbox_support, sockets,
 };
 
 /// A check: returns its results, or nothing if the configuration does not need it.
-type CheckFn = fn(&Facts<'_>) -> Vec<Check>;
+type CheckFn = fn(&DoctorFacts<'_>) -> Vec<Check>;
 
 /// All checks after that of the configuration, which supplies the facts.
 const CHECKS: &[CheckFn] = &[
@@ -26,6 +26,6 @@ const CHECKS: &[CheckFn] = &[
 ];
 
 /// Runs all checks.
-pub fn run(facts: &Facts<'_>) -> Vec<Check> {
+pub fn run(facts: &DoctorFacts<'_>) -> Vec<Check> {
     CHECKS.iter().flat_map(|check| check(facts)).collect()
 }

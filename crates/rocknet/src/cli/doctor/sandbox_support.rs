@@ -3,12 +3,12 @@
 use rocknet_config::model::Sandbox;
 use rocknet_io::sandbox;
 
-use super::facts::Facts;
+use super::facts::DoctorFacts;
 use super::verdict::Check;
 
 const SUBJECT: &str = "sandbox";
 
-pub(super) fn check(facts: &Facts<'_>) -> Vec<Check> {
+pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let support = [
         ("seccomp", sandbox::can_deny_system_calls()),
         ("Landlock of Linux 5.19", sandbox::can_limit_writes()),
