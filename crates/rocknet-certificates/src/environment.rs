@@ -49,6 +49,10 @@ impl Environment for ServerEnvironment<'_> {
         ProcessEnvironment.matching(pattern)
     }
 
+    fn folders(&self, parent: &Path) -> std::io::Result<Vec<String>> {
+        ProcessEnvironment.folders(parent)
+    }
+
     fn kind(&self, path: &Path) -> Option<FileKind> {
         ProcessEnvironment.kind(path)
     }

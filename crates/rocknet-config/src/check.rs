@@ -7,6 +7,7 @@ mod application;
 mod condition;
 mod conflict;
 pub(crate) mod foreign;
+mod host_folders;
 mod http3;
 mod keys;
 mod listen;
@@ -38,7 +39,8 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         tls: &tls,
         http3: &server.http3,
     };
-    let sites = site::build(check, root, &context);
+    let mut sites = site::build(check, root, &context);
+    let host_folders = host_folders::expand(check, &mut sites);
     let mut config = Config {
         server,
         limits,
@@ -48,6 +50,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         tracing,
         tls,
         sites: Vec::new(),
+        host_folders,
         disabled_sites: site::disabled(check, root),
         files: check.sources.paths(),
     };

@@ -75,6 +75,13 @@ pub trait Environment {
     ///
     /// Fails if an existing folder cannot be read, or if more than `MAX_FILES` (65,536) files match.
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Returns the names of the folders in a folder, in any order; links to folders are included. Names that begin with
+    /// a dot, or are not UTF-8, are left out.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the folder cannot be read.
+    fn folders(&self, parent: &Path) -> io::Result<Vec<String>>;
     /// Returns the type of the file at a path; `None` if the path does not exist or cannot be examined.
     fn kind(&self, path: &Path) -> Option<FileKind>;
     /// Returns the current directory, which a relative path of the main configuration file is resolved against. The
@@ -196,6 +203,22 @@ impl Environment for ProcessEnvironment {
         Ok(found)
     }
 
+    fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(parent)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            // Only a link needs a second system call.
+            let is_folder = |kind: std::fs::FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();
+            if !name.starts_with('.') && entry.file_type().is_ok_and(is_folder) {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
     fn kind(&self, path: &Path) -> Option<FileKind> {
         let meta = std::fs::metadata(path).ok()?;
         Some(if meta.is_dir() {
@@ -239,6 +262,23 @@ impl Environment for MemoryEnvironment {
     fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
         let files = self.files.keys();
         Ok(files.filter(|path| is_match(pattern, path)).cloned().collect())
+    }
+
+    fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
+        let below = |path: &PathBuf| {
+            Some(
+                path.strip_prefix(parent)
+                    .ok()?
+                    .components()
+                    .next()?
+                    .as_os_str()
+                    .to_owned(),
+            )
+        };
+        let files = self.files.keys().filter(|file| file.parent() != Some(parent));
+        let names = files.chain(&self.directories).filter_map(below);
+        let names: BTreeSet<_> = names.filter_map(|name| name.into_string().ok()).collect();
+        Ok(names.into_iter().filter(|name| !name.starts_with('.')).collect())
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {

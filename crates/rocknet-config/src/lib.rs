@@ -45,6 +45,7 @@ pub mod finding;
 pub mod form;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod host_folders;
 pub mod htpasswd;
 pub mod keys;
 pub mod model;

@@ -101,6 +101,10 @@ impl Environment for WatchedFiles {
         Ok(found)
     }
 
+    fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
+        ProcessEnvironment.folders(parent)
+    }
+
     fn kind(&self, path: &Path) -> Option<FileKind> {
         ProcessEnvironment.kind(path)
     }

@@ -52,6 +52,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 (_, "fallback") => "fallback = false",
                 (Section::Redirect, "to") => "to = \"/b\"",
                 (Section::Rule, "path") => "path = \"/a/*\"",
+                (Section::Rule, "exists_at") => "exists = \"file\"\nexists_at = \"/x\"",
                 (Section::Redirect, _) => "status = 302",
                 (Section::SiteTls, "issuer") => "issuer = \"local\"",
                 (Section::SiteTls, "key") => "cert = \"a.pem\"\nkey = \"a.key\"",

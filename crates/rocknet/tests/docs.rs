@@ -43,6 +43,11 @@ impl Environment for AllFilesExist {
         })
     }
 
+    /// Returns no folder, so that a root with `{host}` adds no site.
+    fn folders(&self, _: &Path) -> io::Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Guesses the kind from the name. In the examples, the name of a folder has no dot, is a host name, or ends with
     /// `.d`. The name of a file has an extension, except the two names in the list.
     fn kind(&self, path: &Path) -> Option<FileKind> {

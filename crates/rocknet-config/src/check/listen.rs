@@ -14,6 +14,7 @@ use crate::value::socket::{self, Help};
 use crate::value::typed;
 
 /// Listener of a site, with its span.
+#[derive(Clone)]
 pub(super) struct SiteListener {
     pub listen: Listen,
     pub span: Span,

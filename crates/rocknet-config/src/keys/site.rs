@@ -79,7 +79,8 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Text("folder"),
         "Folder whose files are served, relative to the configuration file. In a route, the whole path of the request \
-         is looked up below it, including the path of the route.",
+         is looked up below it, including the path of the route. With `{host}` as the name of one folder, such as \
+         `/srv/{host}`, each folder there is a site for the host with its name (docs/placeholders.md).",
     )
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::admin::Admin;
+use super::host_folders::HostFolders;
 use super::http3::Http3;
 use super::limits::Limits;
 use super::listen::Listen;
@@ -35,6 +36,8 @@ pub struct Config {
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.
     pub sites: Vec<Site>,
+    /// Roots with `{host}`, below which each folder is one of `sites`.
+    pub host_folders: Vec<HostFolders>,
     /// Sites that are not served, in the order of their names.
     pub disabled_sites: Vec<DisabledSite>,
     /// Paths of the main file and all included files, in reading order; empty if built in memory.

@@ -73,6 +73,10 @@ mod tests {
             self.0.matching(pattern)
         }
 
+        fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
+            self.0.folders(parent)
+        }
+
         fn kind(&self, path: &Path) -> Option<FileKind> {
             self.0.kind(path)
         }

@@ -1,6 +1,6 @@
 //! Parses values that name folders and files on disk, or paths below a site.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::choice::{Choice, Word};
 use crate::context::Check;
@@ -8,14 +8,45 @@ use crate::environment::FileKind;
 use crate::file::{Node, Value};
 use crate::finding::Code;
 use crate::message::{nearest, short};
-use crate::model::LogTarget;
+use crate::model::{HostFolders, LogTarget};
 use crate::source::Span;
 use crate::source::normalize;
+use crate::template::{Scope, Template};
 use crate::value::typed;
 
-/// Reads a folder that is served, as [`existing_folder`] does.
+/// Reads a folder that is served, as [`existing_folder`] does, or a path with `{host}` as the name of one folder. The
+/// folder before `{host}` must exist.
 pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
-    existing_folder(check, "root", node)
+    let text = node.as_text()?;
+    let has_placeholder = Template::parse(text, Scope::Request).is_ok_and(|text| text.as_constant().is_none());
+    if !has_placeholder {
+        return existing_folder(check, "root", node);
+    }
+    check_path(check, "root", text, node.span)?;
+    let path = check.resolve(node.span, text);
+    let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['{', '}']);
+    let parent: PathBuf = path.components().take_while(is_plain).collect();
+    let mut below = path.components().skip_while(is_plain);
+    let is_host = |part: Component<'_>| part.as_os_str() == HostFolders::HOST;
+    if !below.next().is_some_and(is_host) || !below.all(|part| is_plain(&part)) {
+        let message = format!(
+            "`root`: \"{}\" has a placeholder other than {{host}} as the name of one folder",
+            short(text)
+        );
+        check.error(
+            Code::BadValue,
+            node.span,
+            message,
+            "write root = \"/srv/{host}\" or \"/srv/{host}/public\"",
+        );
+        return None;
+    }
+    if check.env.kind(&parent) != Some(FileKind::Directory) {
+        let message = format!("`root`: the folder {} does not exist", parent.display());
+        let help = "create the folder, and in it a folder for each host";
+        check.site_error(Code::Missing, node.span, message, help);
+    }
+    Some(path)
 }
 
 /// Reads a folder that must exist. A missing folder is a site error, see [`Check::site_error`], and its path is

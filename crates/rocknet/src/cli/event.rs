@@ -16,6 +16,8 @@ pub enum Event {
     CheckWorkers,
     /// Time to record the counters, from which the load of the last seconds is computed.
     SampleLoad,
+    /// Time to check for new folders below a root with `{host}`.
+    CheckHostFolders,
     /// Time to try again to serve the control API at addresses that could not be used.
     RetryControl,
     /// SIGTERM or SIGINT.

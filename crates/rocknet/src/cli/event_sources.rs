@@ -11,6 +11,7 @@ use tokio::time;
 
 use super::control::RETRY_INTERVAL;
 use super::event::Event;
+use super::host_folders::CHECK_INTERVAL;
 use crate::console;
 
 /// Queues of events. Signals have a queue of their own, so that they never wait for requests of the control API.
@@ -65,6 +66,16 @@ pub async fn schedule_retries(events: Sender<Event>) {
     loop {
         time::sleep(RETRY_INTERVAL).await;
         if events.send(Event::RetryControl).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Sends an event whenever the main loop should look for new folders of hosts.
+pub async fn schedule_folder_checks(events: Sender<Event>) {
+    loop {
+        time::sleep(CHECK_INTERVAL).await;
+        if events.send(Event::CheckHostFolders).await.is_err() {
             return;
         }
     }

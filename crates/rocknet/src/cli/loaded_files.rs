@@ -104,6 +104,10 @@ impl Environment for ConfigFiles<'_> {
         Ok(found)
     }
 
+    fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
+        self.inner.folders(parent)
+    }
+
     fn kind(&self, path: &Path) -> Option<FileKind> {
         match self.replaced {
             Some((file, text)) if file == path => text.map(|_| FileKind::File),

@@ -23,6 +23,7 @@ use super::control::ControlServers;
 use super::event::Event;
 use super::event_sources::EventQueues;
 use super::handover::{Handover, HandoverContext};
+use super::host_folders::HostFolderWatch;
 use super::inspection;
 use super::launch::ConfigSource;
 use super::loaded_files::LoadedRevisions;
@@ -43,6 +44,8 @@ pub struct MainLoop {
     pub loaded: LoadedRevisions,
     /// Last comparison of the files on disk with the loaded ones.
     pub config_state: StateCache,
+    /// Folders below roots with `{host}`.
+    pub host_folders: HostFolderWatch,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
     /// Error log, whose level the control API reads and sets.
@@ -136,6 +139,8 @@ impl MainLoop {
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
                 (Event::SampleLoad, Some(server)) => server.metrics().sample_load(),
+                (Event::CheckHostFolders, Some(_)) if handover.is_in_progress() => {}
+                (Event::CheckHostFolders, Some(server)) => self.serve_new_folders(server),
                 // The new process gets the sockets that were bound when the upgrade began.
                 (Event::RetryControl, Some(_)) if handover.is_in_progress() => {}
                 (Event::RetryControl, Some(server)) => self.retry_control(server),
@@ -186,6 +191,24 @@ impl MainLoop {
     fn reload(&self, server: &Server) -> Result<Reloaded, ReloadError> {
         let reload = || reload::reload(server, &self.source, &self.start_settings, &self.loaded);
         self.as_reload(server, reload)
+    }
+
+    /// Reloads the configuration if a folder of a host was added or removed. Files of the configuration that have been
+    /// edited but not reloaded stay so: the folders are then served after the next reload.
+    fn serve_new_folders(&self, server: &Server) {
+        let snapshot = server.snapshot();
+        let ConfigSource::File(main) = &self.source else { return };
+        if !self.host_folders.has_changed(&snapshot.config) {
+            return;
+        }
+        let state = self.config_state.state(main, self.loaded.all(), &snapshot.config);
+        if state.is_ok_and(|state| state.is_loaded) {
+            let _ = self.reload(server);
+        } else {
+            tracing::info!(
+                "folders of hosts have changed; they are served after a reload, because the configuration was edited"
+            );
+        }
     }
 
     /// Announces `reload` to the service manager, and its end even if it fails: the server then serves the old

@@ -20,6 +20,7 @@ mod findings;
 pub mod fmt;
 mod handover;
 pub mod hash_password;
+mod host_folders;
 pub mod import;
 mod inspection;
 mod launch;

@@ -28,7 +28,10 @@ use self::hooks::{ProgramStart, StateFolder};
 use super::config_state::StateCache;
 use super::control::{ControlAddresses, ControlServers, MainLoopControl};
 use super::event::Event;
-use super::event_sources::{EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_retries, schedule_samples};
+use super::event_sources::{
+    EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_folder_checks, schedule_retries, schedule_samples,
+};
+use super::host_folders::HostFolderWatch;
 use super::launch::{ConfigSource, LaunchOptions};
 use super::loaded_files::LoadedRevisions;
 use super::log_feed::FollowerCount;
@@ -222,6 +225,7 @@ impl RunningServer {
         } = self;
         runtime.spawn(Notifier::schedule_checks(notifier.watchdog(), sender.clone()));
         runtime.spawn(schedule_samples(sender.clone()));
+        runtime.spawn(schedule_folder_checks(sender.clone()));
         let is_complete = control.is_complete();
         let control = Rc::new(RefCell::new(control));
         if !is_complete {
@@ -234,6 +238,7 @@ impl RunningServer {
             state,
             loaded,
             config_state: StateCache::default(),
+            host_folders: HostFolderWatch::default(),
             start_settings,
             error_log,
             notifier,

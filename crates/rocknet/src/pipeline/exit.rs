@@ -50,7 +50,7 @@ fn filter(
     next: usize,
 ) -> Exit {
     let Some(route) = &context.route else { return Exit::Done };
-    let upstream = response.upstream.clone();
+    let upstream = response.upstream.as_ref().filter(|_| route.has_placeholders).cloned();
     let values = request.and_then(|request| context.values(worker, request, response.status, upstream.as_ref()));
     let filter_context = FilterContext {
         services: worker,

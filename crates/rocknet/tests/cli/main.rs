@@ -18,6 +18,7 @@ mod doctor;
 mod error_log;
 mod failures;
 mod hardening;
+mod host_folders;
 mod http3;
 mod includes;
 mod isolated;

@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rocknet_config::Config;
+use rocknet_config::host_folders;
 use rocknet_config::model::{Listen, LogTarget};
 
 use super::super::control;
@@ -62,6 +63,12 @@ pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableF
             if let Some(root) = &settings.root {
                 found.add(root, ROOT);
             }
+        }
+    }
+    for folders in &config.host_folders {
+        // Folders of hosts that are added later may have programs too.
+        if config.sites.iter().any(|site| site.settings.runs_programs()) {
+            found.add(&host_folders::parent(&folders.pattern), ROOT);
         }
     }
     for folder in &server.sandbox_write {

@@ -1,0 +1,68 @@
+//! Finds the folders below a root with `{host}`, each of which is a site for the host with its name.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::environment::{Environment, FileKind};
+use crate::model::{HostFolders, HostPattern};
+use crate::value::host::host_pattern;
+
+/// Maximum number of hosts below one folder. A site uses about 2 KB in each worker.
+const MAX_HOSTS: usize = 10_000;
+
+/// Returns the hosts that have a folder now. Folders whose names are not host names in lower case are left out.
+///
+/// # Errors
+///
+/// Fails if the folders cannot be listed, or if there are more than 10,000.
+pub fn find(pattern: &Path, environment: &dyn Environment) -> io::Result<Vec<String>> {
+    let parts: Vec<_> = pattern.components().collect();
+    let at = parts.iter().position(|part| is_host(*part)).unwrap_or(parts.len());
+    let (parent, below): (PathBuf, PathBuf) = (
+        parts[..at].iter().collect(),
+        parts[(at + 1).min(parts.len())..].iter().collect(),
+    );
+    let mut hosts = Vec::new();
+    for name in environment.folders(&parent)? {
+        let is_name = matches!(host_pattern(&name), Ok(HostPattern::Exact(host)) if host == name);
+        // Joining an empty path would add a slash.
+        let is_served = || {
+            below.as_os_str().is_empty()
+                || environment.kind(&parent.join(&name).join(&below)) == Some(FileKind::Directory)
+        };
+        if is_name && is_served() {
+            hosts.push(name);
+        }
+        if hosts.len() > MAX_HOSTS {
+            return Err(io::Error::other(format!("it has more than {MAX_HOSTS} folders")));
+        }
+    }
+    hosts.sort();
+    Ok(hosts)
+}
+
+/// Returns a path with the host in place of `{host}`. The host is one folder name, so the path remains below the
+/// same folder.
+pub(crate) fn folder(pattern: &Path, host: &str) -> PathBuf {
+    let parts = pattern.components();
+    parts
+        .map(|part| match is_host(part) {
+            true => Component::Normal(host.as_ref()),
+            false => part,
+        })
+        .collect()
+}
+
+/// Returns true if a part of the path is `{host}`.
+pub(crate) fn is_pattern(path: &Path) -> bool {
+    path.components().any(is_host)
+}
+
+/// Returns the folder that has the folders of the hosts.
+pub fn parent(pattern: &Path) -> PathBuf {
+    pattern.components().take_while(|part| !is_host(*part)).collect()
+}
+
+fn is_host(part: Component<'_>) -> bool {
+    part.as_os_str() == HostFolders::HOST
+}

@@ -1,0 +1,18 @@
+//! Folders of which each is a site for the host with its name.
+
+use std::path::PathBuf;
+
+/// A root with `{host}`, and the hosts that have a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFolders {
+    /// Absolute path, with `{host}` as the name of one folder.
+    pub pattern: PathBuf,
+    /// Hosts with a folder, in lower case and sorted. Each is a site of the configuration, unless another site has its
+    /// name.
+    pub hosts: Vec<String>,
+}
+
+impl HostFolders {
+    /// Name of a folder that stands for the host.
+    pub const HOST: &'static str = "{host}";
+}
