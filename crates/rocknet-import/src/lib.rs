@@ -29,6 +29,7 @@ mod imported;
 mod include;
 mod nginx;
 mod note;
+mod placeholder;
 mod proxy;
 mod refusal;
 mod regex;

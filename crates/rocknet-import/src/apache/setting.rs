@@ -257,7 +257,7 @@ pub(super) fn log(directive: &Directive, site: &mut Site, context: &ServerContex
                 site.settings.set("log", Value::text(first), line);
                 site.differs(
                     directive,
-                    "the format of lines is `combined`, `common` or `json`: `log.format`",
+                    "the format of this log is not translated: write `log.format`, which takes a line with placeholders (docs/logs.md)",
                 );
             }
         },

@@ -1,8 +1,11 @@
 //! Translates directives that end or change a request: `redir`, `respond`, `rewrite`, `error` and `abort`.
 
+use rocknet_config::template::Scope;
+
 use crate::access::combine;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::placeholder;
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -246,14 +249,18 @@ fn respond(
         ("respond", [body, status]) if is_status(status) => (Some(*body), status.parse().unwrap_or(200)),
         _ => return site.skip(directive, "write a rule with `respond`"),
     };
-    let has_placeholder = body.is_some_and(|body| body.contains('{') && body.contains('}'));
-    let body = body.filter(|_| !has_placeholder);
-    if has_placeholder && status >= 400 {
-        site.differs(directive, "bodies have no placeholders: the page of `errors` is sent");
-    } else if has_placeholder {
+    let translated = body.map(|body| placeholder::from_caddy(body, Scope::Request));
+    let is_untranslated = matches!(translated, Some(None));
+    let body = translated.flatten();
+    if is_untranslated && status >= 400 {
+        site.differs(
+            directive,
+            "a placeholder of the body has no counterpart: the page of `errors` is sent",
+        );
+    } else if is_untranslated {
         return site.skip(
             directive,
-            "bodies have no placeholders: write a rule with a constant `body`",
+            "a placeholder of the body has no counterpart: write a rule with `body`, and those of docs/placeholders.md",
         );
     }
     // A rule is applied before routes. A rule for every path would hide the routes of other `handle` blocks, and the
@@ -280,7 +287,7 @@ fn respond(
     keys.push(("respond", Value::Number(status)));
     keys.extend(
         body.filter(|body| !body.is_empty())
-            .map(|body| ("body", Value::text(body))),
+            .map(|body| ("body", Value::Text(body))),
     );
     site.rule(directive, keys);
 }

@@ -1,8 +1,11 @@
 //! Translates the directive `reverse_proxy` of Caddy.
 
+use rocknet_config::template::Scope;
+
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::note::Note;
+use crate::placeholder;
 use crate::proxy::{ProxyServer, ProxySettings};
 use crate::settings::Settings;
 use crate::units;
@@ -70,8 +73,11 @@ pub(super) fn translate(
                 notes.differs(inner, "at the limit, requests wait for at most `proxy.queue`");
             }
             ("header_up", words) => header_up(inner, words, &mut proxy, notes),
-            ("header_down", [name, value]) if !value.contains('{') && !name.starts_with(['+', '?']) => {
-                settings.set_entry("headers", name.trim_start_matches('>'), Value::text(*value), inner.line);
+            ("header_down", [name, value])
+                if !name.starts_with(['+', '?'])
+                    && let Some(value) = placeholder::from_caddy(value, Scope::Response) =>
+            {
+                settings.set_entry("headers", name.trim_start_matches('>'), Value::Text(value), inner.line);
             }
             ("header_down", [name]) if name.starts_with('-') => {
                 settings.set_entry("headers", &name[1..], Value::text(""), inner.line);
@@ -166,13 +172,16 @@ fn header_up(directive: &Directive, words: &[&str], proxy: &mut ProxySettings, n
         [name] if name.starts_with('-') => {
             proxy.headers.insert(name[1..].to_owned(), String::new());
         }
-        [name, value] if !value.contains('{') && !name.starts_with(['+', '?', '-']) => {
-            proxy.headers.insert((*name).to_owned(), (*value).to_owned());
+        [name, value]
+            if !name.starts_with(['+', '?', '-'])
+                && let Some(value) = placeholder::from_caddy(value, Scope::Request) =>
+        {
+            proxy.headers.insert((*name).to_owned(), value);
         }
-        [name, _] if name.eq_ignore_ascii_case("x-real-ip") => {
-            notes.skip(directive, "RockNet sends the address in X-Forwarded-For: read it there");
-        }
-        _ => notes.skip(directive, "header fields to upstreams have constant values"),
+        _ => notes.skip(
+            directive,
+            "`proxy.headers` set whole values, and take the placeholders of docs/placeholders.md",
+        ),
     }
 }
 

@@ -1,7 +1,10 @@
 //! Translates directives of Caddy that become settings: `root`, `try_files`, `header`, `basic_auth` and `log`.
 
+use rocknet_config::template::Scope;
+
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::placeholder;
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -75,16 +78,19 @@ pub(super) fn header(directive: &Directive, words: &[&str], settings: &mut Setti
             [name] if name.starts_with('-') && !name.ends_with('*') => {
                 settings.set_entry("headers", &name[1..], Value::text(""), field.line);
             }
-            [name, value] if !value.contains('{') && !name.starts_with('-') => {
+            [name, value]
+                if !name.starts_with('-')
+                    && let Some(value) = placeholder::from_caddy(value, Scope::Response) =>
+            {
                 let plain = name.trim_start_matches(['+', '?', '>']);
                 if name.starts_with(['+', '?']) {
                     site.differs(&field, "the field is set, and a value of the application is replaced");
                 }
-                settings.set_entry("headers", plain, Value::text(value), field.line);
+                settings.set_entry("headers", plain, Value::Text(value), field.line);
             }
             _ => site.skip(
                 &field,
-                "`headers` take constant values, and do not replace parts of them",
+                "`headers` do not replace parts of values, and take the placeholders of docs/placeholders.md",
             ),
         }
     }

@@ -1,7 +1,10 @@
 //! Translates actions of nginx: `return`, `rewrite` and `if`.
 
+use rocknet_config::template::Scope;
+
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::placeholder;
 use crate::regex;
 use crate::value::Value;
 
@@ -33,7 +36,7 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
         return (!is_redirect).then_some(ReturnAction::Respond { status, body: None });
     };
     if !is_redirect {
-        let body = (!text.contains('$')).then(|| text.to_owned())?;
+        let body = placeholder::from_nginx(text, Scope::Request)?;
         return Some(ReturnAction::Respond {
             status,
             body: Some(body),
@@ -53,14 +56,19 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
                 }
             }
             let target = format!("{rest}/{{*}}");
-            return (!rest.contains('$')).then_some(ReturnAction::Redirect { target, status });
+            if !rest.contains('$') {
+                return Some(ReturnAction::Redirect { target, status });
+            }
         }
     }
     let target = text.strip_prefix("$scheme://$host").unwrap_or(text);
-    (!target.contains('$')).then(|| ReturnAction::Redirect {
-        target: target.to_owned(),
-        status,
-    })
+    // RockNet keeps the query itself, unless the target has one.
+    let target = target.strip_suffix("$is_args$args").unwrap_or(target);
+    let target = placeholder::from_nginx(target, Scope::Request)?;
+    let is_target = ["/", "http://", "https://", "{target}", "{path}"]
+        .iter()
+        .any(|start| target.starts_with(start));
+    is_target.then_some(ReturnAction::Redirect { target, status })
 }
 
 /// Translates a `rewrite` of a server or location. `within`: pattern of the location; `None` for a server.

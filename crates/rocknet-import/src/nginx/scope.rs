@@ -2,9 +2,12 @@
 
 mod access;
 
+use rocknet_config::template;
+
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
+use crate::placeholder;
 use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
@@ -152,9 +155,10 @@ impl<'a> Scope<'a> {
     }
 
     fn add_header(&mut self, directive: &'a Directive, name: &str, value: &str, rest: &[&str]) {
-        if value.contains('$') {
-            return self.notes.skip(directive, "header fields have constant values");
-        }
+        let Some(translated) = placeholder::from_nginx(value, template::Scope::Response) else {
+            let message = "a variable has no placeholder: docs/placeholders.md lists those that have";
+            return self.notes.skip(directive, message);
+        };
         if name.eq_ignore_ascii_case("strict-transport-security") && self.level != ConfigLevel::Location {
             self.hsts = Some((value.to_owned(), directive));
             return;
@@ -164,7 +168,7 @@ impl<'a> Scope<'a> {
             self.notes.differs(directive, message);
         }
         self.settings
-            .set_entry("headers", name, Value::text(value), directive.line);
+            .set_entry("headers", name, Value::Text(translated), directive.line);
     }
 
     fn expires(&mut self, directive: &Directive, time: &str) {
@@ -232,7 +236,7 @@ impl<'a> Scope<'a> {
         }
         // The nginx packages define `main` in their `nginx.conf`: `combined` with one more field.
         if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
-            let message = "the format of lines is `combined`, `common` or `json`: `log.format`";
+            let message = "the format of this log is not translated: write `log.format`, which takes a line with placeholders (docs/logs.md)";
             self.notes.differs(directive, message);
         }
         self.settings.set("log", Value::text(target), line);

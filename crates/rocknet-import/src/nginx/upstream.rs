@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
+use rocknet_config::template::Scope;
+
 use crate::directive::Directive;
 use crate::document::Notes;
+use crate::placeholder;
 use crate::proxy::{ProxyServer, ProxySettings};
 use crate::units;
 use crate::value::Value;
@@ -236,11 +239,13 @@ fn header(directive: &Directive, name: &str, value: &str, proxy: &mut ProxySetti
         ("upgrade" | "connection", _) => {
             notes.unneeded(directive, "RockNet forwards WebSocket and keeps connections open");
         }
-        (_, value) if !value.contains('$') => {
-            proxy.headers.insert(name.to_owned(), value.to_owned());
-        }
-        ("x-real-ip", _) => notes.skip(directive, "RockNet sends the address in X-Forwarded-For: read it there"),
-        _ => notes.skip(directive, "header fields to upstreams have constant values"),
+        _ => match placeholder::from_nginx(value, Scope::Request) {
+            Some(value) => drop(proxy.headers.insert(name.to_owned(), value)),
+            None => {
+                let message = "a variable has no placeholder: docs/placeholders.md lists those that have";
+                notes.skip(directive, message);
+            }
+        },
     }
     lower == "host"
 }
