@@ -14,6 +14,7 @@ mod key;
 mod limits;
 mod log;
 mod proxy;
+mod rewriting;
 pub(crate) mod rule;
 mod server;
 mod site;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         acme::KEYS,
         proxy::KEYS,
         forwarding::KEYS,
+        rewriting::KEYS,
         upstream_connection::KEYS,
         upstream::KEYS,
         application::KEYS,

@@ -2,6 +2,7 @@
 
 mod access;
 mod acme;
+mod address_rewrites;
 mod admin;
 mod application;
 mod auth;
@@ -32,6 +33,7 @@ mod with_defaults;
 pub use access::{Access, ClientRange, PRIVATE_NETWORKS};
 pub(crate) use acme::KnownCa;
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
+pub use address_rewrites::AddressRewrites;
 pub use admin::{Admin, ControlSocket};
 pub use application::{Application, Protocol};
 pub use auth::{Auth, DEFAULT_REALM, MAX_USER_BYTES, is_user_name};

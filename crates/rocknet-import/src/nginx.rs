@@ -9,6 +9,7 @@ mod precedence;
 mod reader;
 mod response;
 mod restriction;
+mod rewriting;
 mod scope;
 mod server;
 mod tls;

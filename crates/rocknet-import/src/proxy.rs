@@ -62,6 +62,19 @@ impl ProxySettings {
         self.keys.push((key, value));
     }
 
+    /// Adds an entry to the map of a key. A value that is not a map stays.
+    pub fn add_pair(&mut self, key: &'static str, from: &str, to: &str) {
+        let pair = (from.to_owned(), Value::text(to));
+        match self.keys.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, Value::Table(pairs))) => {
+                pairs.retain(|(known, _)| known != from);
+                pairs.push(pair);
+            }
+            Some(_) => {}
+            None => self.keys.push((key, Value::Table(vec![pair]))),
+        }
+    }
+
     /// Returns the value of the key `proxy`.
     pub fn value(&self) -> Value {
         let servers = Value::one_or_list(self.servers.iter().map(ProxyServer::value).collect());
@@ -94,4 +107,13 @@ impl ProxySettings {
         }
         Value::Table(entries)
     }
+}
+
+/// Returns true for an `http` or `https` URL of a constant host, with or without a path.
+pub(crate) fn is_plain_url(url: &str) -> bool {
+    let rest = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| url.strip_prefix(scheme));
+    let host = rest.map(|rest| rest.split('/').next().unwrap_or(rest));
+    host.is_some_and(|host| !host.is_empty()) && !url.contains(['$', '@', '?', '#', '\\', '%', '{'])
 }

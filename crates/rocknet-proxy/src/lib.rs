@@ -12,6 +12,8 @@
 //!                │                                                 connect.rs and happy_eyeballs.rs open new ones
 //!           response_reader.rs
 //!                │
+//!           response_rewrite.rs    makes addresses of the upstream public: redirects and cookies
+//!                │
 //!           response.rs ─▶ Response      buffering.rs receives ahead of a slow client; upgrade.rs: tunnel after 101
 //! ```
 //!
@@ -46,6 +48,7 @@ mod proxy_protocol;
 mod request;
 mod response;
 mod response_reader;
+mod response_rewrite;
 mod rewrite;
 mod sticky;
 mod target;
@@ -231,6 +234,9 @@ async fn forward(
         let error = match result {
             Ok(mut response) => {
                 proxy.succeeded(&upstream, services.clock.uptime_ms());
+                proxy
+                    .response_rewrite
+                    .apply(&mut response.fields, || sent.origin(&upstream));
                 if let Some(cookie) = &proxy.sticky
                     && selection.sticky != Some(upstream.name_hash)
                 {

@@ -11,6 +11,7 @@ use rocknet_io::wheel::Wheel;
 use rustls_pki_types::ServerName;
 
 use crate::mirror::Mirror;
+use crate::response_rewrite::ResponseRewrite;
 use crate::rewrite::Rewrite;
 use crate::transport::Dialer;
 use crate::upstream::Upstream;
@@ -45,6 +46,7 @@ pub struct Proxy {
     /// Name of the sticky cookie; `None` without sticky sessions.
     pub(super) sticky: Option<String>,
     pub(super) rewrite: Rewrite,
+    pub(super) response_rewrite: ResponseRewrite,
     /// True if the files that responses name in `X-Accel-Redirect` or `X-Sendfile` are sent.
     pub sends_files: bool,
     /// True if error responses of upstreams are replaced by the error pages of the site.
@@ -120,6 +122,7 @@ impl Proxy {
             next_index: AtomicUsize::new(0),
             sticky: model.sticky.clone(),
             rewrite: Rewrite::new(model),
+            response_rewrite: ResponseRewrite::new(model),
             sends_files: model.send_files,
             intercepts: model.intercept,
             response_buffer: model.buffering,

@@ -12,6 +12,7 @@ use rocknet_proto::request::{Request, Version};
 use crate::forwarded::ForwardedFields;
 use crate::grpc;
 use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
+use crate::response_rewrite::Origin;
 use crate::rewrite::{ProxyHeaders, Rewrite};
 use crate::target;
 use crate::upgrade_request::{UpgradeRequest, WebSocketKey};
@@ -63,6 +64,8 @@ impl HeadWriter for H1HeadWriter<'_> {
 pub struct UpstreamRequest<'p> {
     /// Fields that the configuration sets. A field with an empty value is removed.
     headers: ProxyHeaders,
+    /// Configured prefix that is removed from paths that have it.
+    strip: Option<&'p str>,
     /// Number of leading path segments that are removed from the target.
     stripped: usize,
     request: &'p Request<'p>,
@@ -101,6 +104,7 @@ impl<'p> UpstreamRequest<'p> {
         };
         UpstreamRequest {
             headers: rewrite.headers(&exchange.values(request)),
+            strip: rewrite.strip.as_deref(),
             stripped,
             request,
             forwarded: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
@@ -121,6 +125,18 @@ impl<'p> UpstreamRequest<'p> {
     /// Returns the fields that the configuration sets. A field with an empty value is removed.
     pub fn proxy_headers(&self) -> &ProxyHeaders {
         &self.headers
+    }
+
+    /// Returns the addresses by which the upstream and the client know the resource of this request.
+    pub fn origin<'a>(&'a self, upstream: &'a Upstream) -> Origin<'a> {
+        let mut headers = self.headers.iter();
+        let configured = headers.find(|(name, value)| name.eq_ignore_ascii_case("Host") && !value.is_empty());
+        Origin {
+            upstream: upstream.origin_host(),
+            configured_host: configured.map(|(_, host)| host.as_str()),
+            public_hosts: [self.request.authority, self.forwarded.host(self.request)],
+            prefix: self.strip.filter(|_| self.stripped > 0),
+        }
     }
 
     /// Returns the protocol switch that the request offers, if any.

@@ -117,6 +117,11 @@ impl Upstream {
         }
     }
 
+    /// Returns host and port as they occur in URLs of the upstream; `None` for a Unix socket.
+    pub fn origin_host(&self) -> Option<&str> {
+        (!matches!(self.address, UpstreamAddress::Unix(_))).then_some(&*self.host)
+    }
+
     /// Returns the address to connect to. Each call starts with the next address of a name.
     pub fn connect_target(&self) -> ConnectTarget<'_> {
         let addresses = match &self.address {

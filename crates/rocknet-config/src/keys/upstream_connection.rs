@@ -50,7 +50,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Proxy],
         Kind::Text("path below the site"),
         "Prefix that is removed from paths before requests are forwarded: with `\"/api\"`, a request for `/api/users` \
-         is forwarded as `/users`.",
+         is forwarded as `/users`. Paths in redirects and cookies of the response get the prefix again (`redirects`, \
+         `cookie_paths`).",
     )
     .sets(&[Target::Proxy(bound!(render: |proxy, kind| proxy.strip.render(kind)))])
     .example("strip = \"/api\"")

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::address_rewrites::AddressRewrites;
 use super::upstream::{Upstream, UpstreamTls, WeightedUpstream};
 use crate::choice::{Choice, Word, choice};
 
@@ -73,6 +74,12 @@ pub struct Proxy {
     pub headers: BTreeMap<String, String>,
     /// Prefix that is removed from paths before requests are forwarded, without a slash at its end.
     pub strip: Option<String>,
+    /// Rewriting of the addresses in `Location`, `Content-Location` and `Refresh` of responses.
+    pub redirects: AddressRewrites,
+    /// Rewriting of the paths of cookies.
+    pub cookie_paths: AddressRewrites,
+    /// Rewriting of the domains of cookies. An empty replacement removes the domain.
+    pub cookie_domains: AddressRewrites,
     /// Health checks in the background; `None`: no checks.
     pub health: Option<Health>,
     /// Header fields that name the client to upstreams.
@@ -119,6 +126,9 @@ impl Proxy {
             sticky: None,
             headers: BTreeMap::new(),
             strip: None,
+            redirects: AddressRewrites::default(),
+            cookie_paths: AddressRewrites::default(),
+            cookie_domains: AddressRewrites::default(),
             health: None,
             forwarded: Forwarded::default(),
             send_files: false,

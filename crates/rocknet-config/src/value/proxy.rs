@@ -3,6 +3,7 @@
 pub(crate) mod headers;
 mod health;
 mod mirror;
+mod rewrites;
 mod upstreams;
 
 use self::upstreams::{EXAMPLE, upstreams};
@@ -69,6 +70,9 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Proxy> {
             .and_then(|node| path::site_path(check, "strip", node))
             .map(|path| path.trim_end_matches('/').to_owned())
             .filter(|path| !path.is_empty()),
+        redirects: rewrites::redirects(check, table),
+        cookie_paths: rewrites::cookie_paths(check, table),
+        cookie_domains: rewrites::cookie_domains(check, table),
         forwarded: table
             .and_then(|table| table.node("forwarded"))
             .and_then(|node| forwarded(check, node))

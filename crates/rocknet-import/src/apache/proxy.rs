@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
-use crate::proxy::{ProxyServer, ProxySettings};
+use crate::proxy::{ProxyServer, ProxySettings, is_plain_url};
 use crate::units;
 use crate::value::Value;
 
@@ -58,7 +58,6 @@ impl ProxyDirectives {
     /// Translates the directives.
     pub fn finish(self, site: &mut Site, context: &ServerContext) {
         let common = common(&self.others, site);
-        let has_passes = !self.passes.is_empty();
         for (path, url, directive) in &self.passes {
             let patterns = prefix(path);
             if url == "!" {
@@ -83,17 +82,33 @@ impl ProxyDirectives {
             proxy.headers.extend(common.headers.clone());
             parameters(directive, &mut proxy, site);
             strip(path, &url_path, directive, &mut proxy, site);
+            self.reverse(path, &mut proxy, site);
             self.host(directive, &mut proxy, site);
             for pattern in patterns {
                 site.route(&pattern, directive.line)
                     .set("proxy", proxy.value(), directive.line);
             }
         }
+    }
+
+    /// Translates each `ProxyPassReverse` for the path of a proxy. The address of the upstream itself needs no pair.
+    fn reverse(&self, path: &str, proxy: &mut ProxySettings, site: &mut Site) {
+        let trimmed = path.trim_end_matches('/');
         for directive in self.others.iter().filter(|d| d.is("ProxyPassReverse")) {
-            if has_passes {
-                site.differs(
+            let (public, url) = (directive.argument(0), directive.argument(1));
+            if public.trim_end_matches('/') != trimmed {
+                continue;
+            }
+            let is_own = proxy.servers.iter().any(|server| server.url == server_url(url));
+            // A group of servers is written as `balancer://name`.
+            if is_own || !url.starts_with("http") {
+                site.unneeded(directive, "RockNet rewrites the address of the upstream itself");
+            } else if is_plain_url(url) {
+                proxy.add_pair("redirects", url, public);
+            } else {
+                site.skip(
                     directive,
-                    "`Location` of responses is sent unchanged; applications see the client's `Host`",
+                    "only the beginning of an address can be replaced: docs/proxy.md",
                 );
             }
         }
@@ -144,6 +159,10 @@ fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
                 );
             }
             ("proxypassreverse", _) => {}
+            ("proxypassreversecookiepath", [from, to]) if from.starts_with('/') && to.starts_with('/') => {
+                common.add_pair("cookie_paths", from, to);
+            }
+            ("proxypassreversecookiedomain", [from, to]) => common.add_pair("cookie_domains", from, to),
             _ => site.skip(directive, "see docs/proxy.md for the settings of `proxy`"),
         }
     }

@@ -11,6 +11,8 @@ use crate::proxy::{ProxyServer, ProxySettings};
 use crate::units;
 use crate::value::Value;
 
+use super::rewriting;
+
 /// Groups of upstreams by name.
 pub(super) type Upstreams = HashMap<String, ProxySettings>;
 
@@ -171,10 +173,11 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             ("proxy_ssl_certificate_key", [file]) => proxy.set("key", Value::text(*file)),
             ("proxy_request_buffering", ["on"]) => proxy.set("request_buffering", Value::Flag(true)),
             ("proxy_buffering", ["on"]) => proxy.set("buffering", Value::Flag(true)),
-            // Forms of `proxy_redirect` other than `off` and `default` change response fields. They are not translated.
+            ("proxy_redirect" | "proxy_cookie_path" | "proxy_cookie_domain", words) => {
+                rewriting::translate(directive, words, proxy, notes);
+            }
             (
                 "proxy_http_version"
-                | "proxy_redirect"
                 | "proxy_buffering"
                 | "proxy_request_buffering"
                 | "proxy_buffers"
@@ -191,8 +194,8 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
                 | "proxy_intercept_errors"
                 | "proxy_headers_hash_max_size"
                 | "proxy_headers_hash_bucket_size",
-                ["off" | "default"] | [_, ..],
-            ) if !directive.is("proxy_redirect") || words == ["off"] || words == ["default"] => {
+                [_, ..],
+            ) => {
                 notes.unneeded(directive, "RockNet selects this itself");
             }
             ("proxy_ssl_verify", ["on"]) => {}

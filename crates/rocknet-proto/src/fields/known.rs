@@ -50,6 +50,7 @@ known! {
     Authorization "authorization"
     CacheControl "cache-control"
     ContentEncoding "content-encoding"
+    ContentLocation "content-location"
     ContentRange "content-range"
     ContentType "content-type"
     Cookie "cookie"
@@ -73,10 +74,10 @@ known! {
     ProxyAuthorization "proxy-authorization"
     Range "range"
     Referer "referer"
+    Refresh "refresh"
     SecFetchDest "sec-fetch-dest"
     SecFetchMode "sec-fetch-mode"
     SecFetchSite "sec-fetch-site"
-    SecFetchUser "sec-fetch-user"
     SecWebSocketKey "sec-websocket-key"
     SecWebSocketProtocol "sec-websocket-protocol"
     SecWebSocketVersion "sec-websocket-version"
@@ -92,7 +93,6 @@ known! {
     XForwardedHost "x-forwarded-host"
     XForwardedProto "x-forwarded-proto"
     XRealIp "x-real-ip"
-    XRequestedWith "x-requested-with"
 }
 
 impl KnownField {

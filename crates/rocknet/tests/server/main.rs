@@ -64,6 +64,7 @@ mod proxy_pages;
 mod proxy_peers;
 mod proxy_protocol;
 mod proxy_protocol_upstreams;
+mod proxy_redirects;
 mod proxy_sticky;
 mod proxy_streams;
 mod push;

@@ -1,0 +1,27 @@
+//! Rewriting of one kind of address in responses of upstreams.
+
+/// How addresses in responses are rewritten: by pairs of the operator first, then by what RockNet knows of the upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressRewrites {
+    /// Beginnings of addresses and their replacements; the longest beginning is first.
+    pub pairs: Vec<(String, String)>,
+    /// True if the origin of the upstream and the prefix of `strip` are rewritten without a pair.
+    pub is_automatic: bool,
+}
+
+impl AddressRewrites {
+    /// Changes nothing.
+    pub const OFF: AddressRewrites = AddressRewrites {
+        pairs: Vec::new(),
+        is_automatic: false,
+    };
+}
+
+impl Default for AddressRewrites {
+    fn default() -> AddressRewrites {
+        AddressRewrites {
+            pairs: Vec::new(),
+            is_automatic: true,
+        }
+    }
+}

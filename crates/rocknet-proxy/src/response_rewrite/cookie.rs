@@ -1,0 +1,144 @@
+//! Rewrites the path and domain of a cookie.
+
+use rocknet_config::model::AddressRewrites;
+
+use super::origin::Origin;
+
+/// Prefix of the names of cookies that browsers accept only with the path `/` and without a domain.
+const HOST_PREFIX: &str = "__Host-";
+
+/// Returns the new value of `Set-Cookie`; `None` if it stays.
+pub fn rewritten(
+    value: &str,
+    paths: &AddressRewrites,
+    domains: &AddressRewrites,
+    origin: &Origin<'_>,
+) -> Option<String> {
+    let mut parts = value.split(';');
+    let pair = parts.next()?;
+    if pair
+        .trim_start()
+        .get(..HOST_PREFIX.len())
+        .is_some_and(|name| name.eq_ignore_ascii_case(HOST_PREFIX))
+    {
+        return None;
+    }
+    let mut is_changed = false;
+    let mut out = String::with_capacity(value.len() + 32);
+    out.push_str(pair);
+    for attribute in parts {
+        let (name, of) = attribute.split_once('=').unwrap_or((attribute, ""));
+        let (name, of) = (name.trim(), of.trim());
+        let change = if name.eq_ignore_ascii_case("path") {
+            path(of, paths, origin).map(Some)
+        } else if name.eq_ignore_ascii_case("domain") {
+            domain(of, domains, origin)
+        } else {
+            None
+        };
+        is_changed |= change.is_some();
+        match change {
+            None => {
+                out.push(';');
+                out.push_str(attribute);
+            }
+            Some(None) => {}
+            Some(Some(new)) => {
+                out.push_str("; ");
+                out.push_str(name);
+                out.push('=');
+                out.push_str(&new);
+            }
+        }
+    }
+    is_changed.then_some(out)
+}
+
+/// Returns the new path; `None` if it stays.
+fn path(path: &str, rewrites: &AddressRewrites, origin: &Origin<'_>) -> Option<String> {
+    let by_pair = rewrites.pairs.iter().find_map(|(from, to)| {
+        let rest = path.strip_prefix(from.as_str())?;
+        match rest {
+            // Without a slash at its end, a path covers itself and everything below.
+            "" | "/" if to.is_empty() => Some("/".to_owned()),
+            "" | "/" => Some(to.clone()),
+            _ => rest.starts_with('/').then(|| format!("{to}{rest}")),
+        }
+    });
+    by_pair.or_else(|| {
+        // `/` covers the prefix already. Other parts of the site may need the cookie, so it is not narrowed.
+        let is_narrow = path.starts_with('/') && path != "/";
+        (rewrites.is_automatic && is_narrow).then(|| origin.with_prefix(path))?
+    })
+}
+
+/// Returns the new domain, where `Some(None)` removes it; `None` if it stays.
+fn domain(domain: &str, rewrites: &AddressRewrites, origin: &Origin<'_>) -> Option<Option<String>> {
+    let domain = domain.strip_prefix('.').unwrap_or(domain);
+    let mut pairs = rewrites.pairs.iter();
+    if let Some((_, to)) = pairs.find(|(from, _)| from.eq_ignore_ascii_case(domain)) {
+        return Some(Some(to.clone()).filter(|to| !to.is_empty()));
+    }
+    (rewrites.is_automatic && origin.is_own_domain(domain)).then_some(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_domains_of_cookies_are_rewritten() {
+        let origin = Origin {
+            upstream: Some("app.internal:3000"),
+            configured_host: None,
+            public_hosts: [b"www.example.com", b""],
+            prefix: Some("/api"),
+        };
+        let rewrites = |pairs: &[(&str, &str)]| AddressRewrites {
+            pairs: pairs
+                .iter()
+                .map(|&(from, to)| (from.to_owned(), to.to_owned()))
+                .collect(),
+            is_automatic: true,
+        };
+        let none = rewrites(&[]);
+        let root = rewrites(&[("", "/api")]);
+        let inner = rewrites(&[("/inner", "")]);
+        let named = rewrites(&[("other.test", "example.com"), ("gone.test", "")]);
+        for (value, paths, domains, expected) in [
+            (
+                "a=1; Path=/admin; Secure",
+                &none,
+                &none,
+                Some("a=1; Path=/api/admin; Secure"),
+            ),
+            ("a=1;path = /admin", &none, &none, Some("a=1; path=/api/admin")),
+            ("a=1; Path=/", &none, &none, None),
+            ("a=1; Path=/api/x", &none, &none, None),
+            ("a=1; Path", &none, &none, None),
+            ("a=Path=/x; HttpOnly", &none, &none, None),
+            (
+                "a=1; Path=/; Domain=.App.Internal; HttpOnly",
+                &none,
+                &none,
+                Some("a=1; Path=/; HttpOnly"),
+            ),
+            ("a=1; Domain=example.com", &none, &none, None),
+            ("a=1; Path=/", &root, &none, Some("a=1; Path=/api")),
+            ("a=1; Path=/x", &root, &none, Some("a=1; Path=/api/x")),
+            ("__Host-a=1; Path=/; Secure", &root, &none, None),
+            ("a=1; Path=/inner", &inner, &none, Some("a=1; Path=/")),
+            ("a=1; Path=/inner/x", &inner, &none, Some("a=1; Path=/x")),
+            ("a=1; Path=/inner2", &inner, &none, Some("a=1; Path=/api/inner2")),
+            ("a=1; Domain=other.test", &none, &named, Some("a=1; Domain=example.com")),
+            ("a=1; Domain=gone.test; Path=/", &none, &named, Some("a=1; Path=/")),
+            ("a=1; Path=/x", &AddressRewrites::OFF, &AddressRewrites::OFF, None),
+        ] {
+            assert_eq!(
+                rewritten(value, paths, domains, &origin).as_deref(),
+                expected,
+                "{value}"
+            );
+        }
+    }
+}

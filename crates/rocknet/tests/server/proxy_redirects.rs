@@ -1,0 +1,117 @@
+//! Addresses in responses of upstreams that do not know their public address: redirects and cookies.
+
+use super::proxy::folder;
+use super::support::Running;
+use super::support::upstream::{Next, Upstream, write_to};
+
+/// Starts an upstream that responds with the fields that the query names, in which `ORIGIN` stands for its own URL.
+fn redirecting() -> Upstream {
+    Upstream::start(|incoming, stream| {
+        let host = stream.local_addr().expect("an address");
+        let target = incoming.line.split(' ').nth(1).expect("a target");
+        let fields = target.split_once('?').map_or("", |(_, fields)| fields);
+        let fields = fields
+            .replace("ORIGIN", &format!("http://{host}"))
+            .replace("HOST", &host.ip().to_string());
+        let fields: String = fields
+            .split('&')
+            .map(|field| field.replacen('~', ": ", 1).replace('+', " ") + "\r\n")
+            .collect();
+        write_to(
+            stream,
+            format!("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n{fields}\r\n"),
+        );
+        Next::Keep
+    })
+}
+
+#[test]
+fn redirects_to_the_upstream_itself_become_paths() {
+    let upstream = redirecting();
+    let server = Running::site(folder(), &upstream.key());
+    let mut client = server.connect();
+    for (field, name, expected) in [
+        ("Location~ORIGIN/login", "Location", "/login"),
+        ("Location~ORIGIN", "Location", "/"),
+        ("Location~ORIGIN//evil.test/", "Location", "/.//evil.test/"),
+        ("Location~http://evil.test/", "Location", "http://evil.test/"),
+        ("Location~ORIGIN.evil.test/", "Location", ""),
+        ("Content-Location~ORIGIN/doc", "Content-Location", "/doc"),
+        ("Refresh~5;+url=ORIGIN/next", "Refresh", "5; url=/next"),
+        ("Set-Cookie~a=1;+Path=/x;+Domain=HOST", "Set-Cookie", "a=1; Path=/x"),
+        ("Location~/login&Set-Cookie~a=1;+Path=/x", "Set-Cookie", "a=1; Path=/x"),
+    ] {
+        let response = client.get(&format!("/?{field}"));
+        let value = response.field(name).expect(field);
+        match expected {
+            "" => assert!(
+                value.ends_with(".evil.test/") && value.starts_with("http://"),
+                "{field}: {value}"
+            ),
+            _ => assert_eq!(value, expected, "{field}"),
+        }
+    }
+}
+
+#[test]
+fn a_stripped_prefix_is_added_again() {
+    let upstream = redirecting();
+    let server = Running::site(
+        folder(),
+        &format!("proxy = {{ to = \"{}\", strip = \"/app\" }}", upstream.url()),
+    );
+    let mut client = server.connect();
+    for (path, field, name, expected) in [
+        ("/app/", "Location~/login", "Location", "/app/login"),
+        ("/app/", "Location~ORIGIN/login", "Location", "/app/login"),
+        ("/app/", "Location~/app/login", "Location", "/app/login"),
+        ("/app/", "Location~login", "Location", "login"),
+        (
+            "/app/",
+            "Location~http://localhost/x",
+            "Location",
+            "http://localhost/app/x",
+        ),
+        // The prefix was not removed from this path.
+        ("/", "Location~/login", "Location", "/login"),
+        (
+            "/app/",
+            "Set-Cookie~a=1;+Path=/admin",
+            "Set-Cookie",
+            "a=1; Path=/app/admin",
+        ),
+        ("/app/", "Set-Cookie~a=1;+Path=/", "Set-Cookie", "a=1; Path=/"),
+    ] {
+        let response = client.get(&format!("{path}?{field}"));
+        assert_eq!(response.field(name), Some(expected), "{path}, {field}");
+    }
+}
+
+#[test]
+fn pairs_go_first_and_false_changes_nothing() {
+    let upstream = redirecting();
+    let url = upstream.url();
+    let keys = format!(
+        "proxy = {{ to = \"{url}\", redirects = {{ \"http://app.internal/one/\" = \"/two/\" }}, cookie_paths = {{ \"/\" = \
+         \"/two\" }}, cookie_domains = {{ \"app.internal\" = \"example.com\" }} }}"
+    );
+    let off = format!("proxy = {{ to = \"{url}\", redirects = false, cookie_domains = false }}");
+    let server = Running::site(folder(), &keys);
+    let mut client = server.connect();
+    let response = client.get("/?Location~http://app.internal/one/x");
+    assert_eq!(response.field("Location"), Some("/two/x"));
+    let response = client.get("/?Location~http://app.internal/onex");
+    assert_eq!(response.field("Location"), Some("http://app.internal/onex"));
+    let response = client.get("/?Location~ORIGIN/x");
+    assert_eq!(response.field("Location"), Some("/x"));
+    let response = client.get("/?Set-Cookie~a=1;+Path=/;+Domain=app.internal");
+    assert_eq!(response.field("Set-Cookie"), Some("a=1; Path=/two; Domain=example.com"));
+    let server = Running::site(folder(), &off);
+    let response = server.connect().get("/?Location~ORIGIN/x&Set-Cookie~a=1;+Domain=HOST");
+    assert_eq!(response.field("Location"), Some(&*format!("{url}/x")));
+    assert!(
+        response
+            .field("Set-Cookie")
+            .is_some_and(|cookie| cookie.ends_with("Domain=127.0.0.1"))
+    );
+}
