@@ -3,6 +3,7 @@
 mod access;
 mod acme;
 mod admin;
+mod alias;
 mod application;
 mod condition;
 mod conflict;

@@ -235,6 +235,9 @@ impl Environment for ProcessEnvironment {
     }
 }
 
+/// Extensions of single files that sites serve, such as `/favicon.ico`.
+const WEB_FILES: [&str; 10] = ["css", "html", "ico", "jpg", "js", "json", "png", "svg", "txt", "xml"];
+
 /// Environment in memory, for tests and for texts that are not on disk.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryEnvironment {
@@ -244,7 +247,8 @@ pub struct MemoryEnvironment {
     pub files: BTreeMap<PathBuf, String>,
     /// Further existing folders.
     pub directories: BTreeSet<PathBuf>,
-    /// Treats every path that is not a file as an existing folder.
+    /// Treats every path that is not a file as an existing folder, or as an existing file if it has an extension of
+    /// [`WEB_FILES`].
     pub any_directory: bool,
 }
 
@@ -283,6 +287,10 @@ impl Environment for MemoryEnvironment {
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
         if self.files.contains_key(path) {
+            return Some(FileKind::File);
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if self.any_directory && extension.is_some_and(|extension| WEB_FILES.contains(&extension)) {
             return Some(FileKind::File);
         }
         let is_folder = self.any_directory

@@ -191,7 +191,10 @@ pub fn effective_settings(site: &Site, route: Option<&Route>) -> Vec<EffectiveSe
     let settings = route.map_or(&site.settings, |route| &route.settings);
     let defaults = Settings::default();
     let mut rows = SettingRows::new(&settings.key_spans);
-    for key in keys::within(Section::Site) {
+    // A route can have keys that a site cannot have.
+    let of_routes = keys::within(Section::Route).filter(|key| !key.sections.contains(&Section::Site));
+    let of_routes = of_routes.filter(|_| route.is_some());
+    for key in keys::within(Section::Site).chain(of_routes) {
         let Some(group) = key.group else { continue };
         rows.group = group;
         rows.show_defaults = match group {

@@ -10,7 +10,7 @@ use rocknet_proto::status::Status;
 
 use crate::script::Script;
 use rocknet_handler::open_file::OpenFile;
-use rocknet_handler::response::FieldList;
+use rocknet_handler::response::{FieldList, Text};
 use rocknet_proto::PreparedHeads;
 
 /// Age from which a use of an entry starts its revalidation in the background, in milliseconds. Younger entries are
@@ -81,7 +81,7 @@ pub struct Asset {
     pub status: Status,
     /// Fields that all variants share.
     pub fields: FieldList,
-    pub content_type: &'static str,
+    pub content_type: Text,
     /// Modification time in seconds since 1970. `None` for error pages.
     pub last_modified: Option<u64>,
     /// Modification time in nanoseconds since 1970, for the entity tags of variants that are added later.
@@ -237,11 +237,11 @@ impl Entry {
 
 impl Asset {
     /// Creates an asset with its plain variant only.
-    pub fn new(status: Status, fields: FieldList, content_type: &'static str, plain: Variant) -> Asset {
+    pub fn new(status: Status, fields: FieldList, content_type: impl Into<Text>, plain: Variant) -> Asset {
         Asset {
             status,
             fields,
-            content_type,
+            content_type: content_type.into(),
             last_modified: None,
             modified_ns: 0,
             plain,

@@ -37,7 +37,11 @@ pub fn existence(lookup: &DiskLookup, tree: &Tree, path: &str) -> Result<Existen
             return Err(LookupFailed);
         }
     };
-    let relative = path.as_str().trim_matches('/').as_bytes();
+    // A path outside of an alias leads to no file of it.
+    let Some(inside) = tree.inside(path.as_str()) else {
+        return Ok(Existence::Nothing);
+    };
+    let relative = inside.trim_matches('/').as_bytes();
     match lookup.kind(&root, relative, tree.symlinks) {
         Ok(FileKind::Directory) => Ok(Existence::Folder),
         Ok(FileKind::File) if path.is_directory() => Ok(Existence::Nothing),

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use rocknet_io::confined_fs::{Meta, OpenedFile};
 use rocknet_proto::semantics::date;
 use rocknet_proto::semantics::etag::FileTag;
-use rocknet_proto::semantics::media_type::MediaType;
 use rocknet_proto::semantics::negotiation::Coding;
 use rocknet_proto::status::Status;
 
@@ -18,6 +17,7 @@ use crate::disk_lookup::DiskLookup;
 use crate::entry::{Asset, Content, Entry, FileIdentity, Found, PREFERRED_CODINGS, Variant};
 use crate::entry_kind;
 use crate::failure_log;
+use crate::media_types::FileType;
 use crate::resolve::{self, Target};
 use crate::tree::Tree;
 use rocknet_handler::clock::{MAX_TICK, uptime_ms};
@@ -34,13 +34,16 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
     let now = uptime_ms();
     let target = resolve::resolve(lookup, tree, path);
     let is_fallback = match &target {
-        Target::File { relative, .. } => entry_kind::is_fallback(relative, path),
+        Target::File { relative, .. } => {
+            let name = site_path(tree, relative, "");
+            entry_kind::is_fallback(name.trim_start_matches('/').as_bytes(), path)
+        }
         Target::Script(script) => entry_kind::is_fallback_script(script, path),
         Target::WithoutSlash | Target::Directory { .. } | Target::Failed(_) => false,
     };
     let file = match &target {
-        Target::File { relative, .. } => different_path(relative, "", path),
-        Target::Directory { relative } => different_path(relative, "/", path),
+        Target::File { relative, .. } => different_path(tree, relative, "", path),
+        Target::Directory { relative } => different_path(tree, relative, "/", path),
         Target::Script(script) => (*script.name != *path).then(|| script.name.clone()),
         Target::WithoutSlash | Target::Failed(_) => None,
     };
@@ -85,15 +88,20 @@ pub fn load(lookup: &DiskLookup, tree: &Tree, path: &str, previous: Option<&Entr
     Some(entry)
 }
 
-/// Returns the path of a file or folder, followed by `end`, if it differs from `path`. The path is valid UTF-8, because
+/// Returns the path of the site for a file or folder, followed by `end`, if it differs from `path`.
+fn different_path(tree: &Tree, relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
+    let found = site_path(tree, relative, end);
+    (found != path).then(|| found.into())
+}
+
+/// Returns the path of the site for a file or folder of the tree, followed by `end`. The path is valid UTF-8, because
 /// only such names are looked up.
-fn different_path(relative: &[u8], end: &str, path: &str) -> Option<Box<str>> {
+fn site_path(tree: &Tree, relative: &[u8], end: &str) -> String {
     let name = String::from_utf8_lossy(relative);
-    let found = match &*name {
+    tree.of_site(&match &*name {
         "." => "/".to_owned(),
         name => format!("/{name}{end}"),
-    };
-    (found != path).then(|| found.into())
+    })
 }
 
 /// Returns the page for an error: the route's own page, or the plain page.
@@ -106,12 +114,10 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
     if status.code() >= 500 {
         return Err(status);
     }
-    if let Some((opened, relative)) = tree
-        .route
-        .errors
-        .get(&status.code())
-        .and_then(|path| resolve::resolve_file(lookup, tree, path))
-    {
+    if let Some((opened, relative)) = tree.route.errors.get(&status.code()).and_then(|path| {
+        let pages = tree.pages().filter(|_| tree.inside(path).is_none());
+        resolve::resolve_file(lookup, pages.map_or(tree, |pages| pages), path)
+    }) {
         let identity = identity(&opened.meta, &[]);
         return asset(lookup, tree, status, opened, &relative, Vec::new(), true)
             .map(|asset| (asset, identity))
@@ -148,11 +154,6 @@ fn plain_error_page(status: Status) -> (FieldList, Bytes) {
     page.clone()
 }
 
-fn media_type(relative: &[u8]) -> MediaType {
-    let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    std::str::from_utf8(name).map_or(MediaType::DEFAULT, MediaType::of_name)
-}
-
 /// Returns the identities of a file and of its precompressed files.
 fn identity(meta: &Meta, precompressed: &[(Coding, OpenedFile)]) -> Vec<FileIdentity> {
     std::iter::once(identity_of(meta))
@@ -172,7 +173,7 @@ fn identity_of(meta: &Meta) -> FileIdentity {
 /// Finds the precompressed files of a file, such as `x.css.br` for `x.css`. Files older than the original are outdated
 /// and ignored.
 fn precompressed(lookup: &DiskLookup, tree: &Tree, relative: &[u8], meta: &Meta) -> Vec<(Coding, OpenedFile)> {
-    if !tree.route.compress || !media_type(relative).compressible {
+    if !tree.route.compress || !tree.types.of_path(relative).compressible {
         return Vec::new();
     }
     let Ok(root) = lookup.root(tree) else { return Vec::new() };
@@ -199,7 +200,7 @@ fn asset(
     precompressed: Vec<(Coding, OpenedFile)>,
     is_shared: bool,
 ) -> std::io::Result<Asset> {
-    let media = media_type(relative);
+    let media = tree.types.of_path(relative);
     let modified_ns = u64::try_from(opened.meta.modified_ns).unwrap_or(0);
     let seconds = (modified_ns / 1_000_000_000).min(latest_modification());
     let negotiates =
@@ -235,9 +236,9 @@ fn latest_modification() -> u64 {
 
 /// Returns the fields that all variants of a file share. `modified`: time of modification in seconds since 1970; `None`
 /// for an error page. `negotiates`: true if the response depends on `Accept-Encoding`.
-fn fields(media: &MediaType, modified: Option<u64>, negotiates: bool) -> FieldList {
+fn fields(media: &FileType, modified: Option<u64>, negotiates: bool) -> FieldList {
     let mut fields = FieldList::default();
-    fields.add("Content-Type", media.value);
+    fields.add("Content-Type", &media.value);
     if let Some(seconds) = modified {
         fields.add("Last-Modified", String::from_utf8_lossy(&date::format(seconds)));
         fields.add("Accept-Ranges", "bytes");

@@ -1,6 +1,6 @@
 //! Resolves a path to a file, folder or script on disk. The [`DiskLookup`] determines whether a function may block.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rocknet_config::model::Fallback;
@@ -10,7 +10,8 @@ use rocknet_proto::status::Status;
 
 use crate::disk_lookup::DiskLookup;
 use crate::failure_log;
-use crate::script::{self, NameClass, Script};
+use crate::front_controller;
+use crate::script::{self, AliasScript, NameClass, Script};
 use crate::tree::Tree;
 
 /// Target of a path.
@@ -46,7 +47,10 @@ pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
         Err(Status::NOT_FOUND) => match (script_in_path(lookup, &root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
             (None, Fallback::Path(fallback)) => look_up(lookup, &root, tree, fallback),
-            (None, Fallback::Default) if tree.runs_scripts => look_up(lookup, &root, tree, FRONT_CONTROLLER),
+            (None, Fallback::Default) if tree.runs_scripts => {
+                let script = front_controller::find(lookup, &root, tree, path);
+                look_up(lookup, &root, tree, &script)
+            }
             (None, Fallback::Default | Fallback::Off) => Err(Status::NOT_FOUND),
         },
         found => found,
@@ -97,6 +101,7 @@ fn expand(template: &str, path: &str) -> String {
 
 /// Looks up the file, folder or script that exactly this path names, or the index file of the folder.
 fn look_up(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Result<Target, Status> {
+    let path = tree.inside(path).ok_or(Status::NOT_FOUND)?;
     let wants_directory = path.ends_with('/');
     let relative = path.trim_matches('/').as_bytes();
     if wants_directory {
@@ -125,26 +130,48 @@ fn look_up(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Re
 
 /// Decides whether a file is sent, run or refused. A tree that runs scripts never sends them as files.
 fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<u8>) -> Result<Target, Status> {
-    if tree.contains_program(&relative) {
+    // Paths and configured names are valid UTF-8.
+    let inside = String::from_utf8([b"/", &relative[..]].concat()).map_err(|_| Status::NOT_FOUND)?;
+    let name = tree.of_site(&inside);
+    if tree.is_program(&name) {
         failure_log::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
         return Err(Status::FORBIDDEN);
     }
     if !tree.runs_scripts {
         return Ok(Target::File { opened, relative });
     }
-    match NameClass::of(&relative) {
+    match NameClass::of(name.as_bytes()) {
         NameClass::File => Ok(Target::File { opened, relative }),
         NameClass::Refused => {
             failure_log::not_sent(tree, &relative, "its name is that of a script, but PHP does not run it");
             Err(Status::FORBIDDEN)
         }
-        NameClass::Script => {
-            let name = [b"/", &relative[..]].concat();
-            // Paths and configured names are valid UTF-8.
-            let name = String::from_utf8(name).map_err(|_| Status::NOT_FOUND)?;
-            Ok(Target::Script(Script::new(&canonical_root(lookup, tree)?, &name, "")))
-        }
+        NameClass::Script => Ok(Target::Script(script(lookup, tree, &name, "")?)),
     }
+}
+
+/// Returns the script or program at a path of the site, which is followed by `path_info` in the path of the request.
+///
+/// # Errors
+///
+/// Fails if the path is outside of the alias of the tree, or if a folder cannot be resolved.
+pub fn script(lookup: &DiskLookup, tree: &Tree, name: &str, path_info: &str) -> Result<Script, Status> {
+    let folder = canonical_root(lookup, tree)?;
+    let Some(place) = tree.place() else {
+        return Ok(Script::new(&folder, name, path_info));
+    };
+    let inside = tree.inside(name).ok_or(Status::NOT_FOUND)?;
+    // The document root is that of the site, as with `Alias` of Apache. Its files are not opened here.
+    let document_root = place.document_root.as_deref();
+    let document_root = document_root.map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let file = folder.join(inside.trim_start_matches('/'));
+    let mut script = Script::new(document_root.as_ref().unwrap_or(&folder), name, path_info);
+    script.alias = Some(Box::new(AliasScript {
+        prefix: place.prefix.clone(),
+        folder: folder.into_os_string().into(),
+        file: file.into_os_string().into(),
+    }));
+    Ok(script)
 }
 
 /// Returns the path of the tree's folder without symbolic links.
@@ -167,14 +194,12 @@ fn script_in_path(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str
             return None;
         }
         match look_up(lookup, root, tree, name).ok()? {
-            Target::Script(found) => Some(Script::new(Path::new(&found.root), &found.name, path_info)),
+            Target::Script(found) => Some(found.with_path_info(path_info)),
             _ => None,
         }
     })
 }
 
-/// Default fallback of trees that run PHP: the single entry script of most applications.
-const FRONT_CONTROLLER: &str = "/index.php";
 /// Maximum number of positions in a path at which a script is looked up. A path can have a thousand such positions, and
 /// each requires a lookup.
 const MAX_SCRIPT_ENDS: usize = 4;

@@ -7,13 +7,26 @@ use std::path::Path;
 /// A script that PHP has to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Folder of the site without symbolic links. When a link is switched to another release, this path changes, so
-    /// PHP's opcode cache does not run the old code.
+    /// Document root: the root of the site without symbolic links. When a link is switched to another release, this
+    /// path changes, so PHP's opcode cache does not run the old code.
     pub root: Box<OsStr>,
-    /// Path below the root, with a leading slash: `/index.php`.
+    /// Path of the site, with a leading slash: `/index.php`. Without an alias, also the path below the root.
     pub name: Box<str>,
     /// Rest of the request's path after the script: empty, or with a leading slash.
     pub path_info: Box<str>,
+    /// Place of the script below an alias; `None` without an alias.
+    pub alias: Option<Box<AliasScript>>,
+}
+
+/// Place of a script below an alias.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AliasScript {
+    /// Path of the site whose place the folder takes.
+    pub prefix: Box<str>,
+    /// The folder, without symbolic links.
+    pub folder: Box<OsStr>,
+    /// Path of the script on disk.
+    pub file: Box<OsStr>,
 }
 
 impl Script {
@@ -23,16 +36,31 @@ impl Script {
             root: root.as_os_str().into(),
             name: name.into(),
             path_info: path_info.into(),
+            alias: None,
+        }
+    }
+
+    /// Returns the same script with the rest of another path.
+    pub fn with_path_info(self, path_info: &str) -> Script {
+        Script {
+            path_info: path_info.into(),
+            ..self
         }
     }
 
     /// Returns the memory in bytes.
     pub fn size(&self) -> usize {
-        size_of::<Script>() + self.root.len() + self.name.len() + self.path_info.len()
+        let alias = self.alias.as_ref().map_or(0, |alias| {
+            size_of::<AliasScript>() + alias.prefix.len() + alias.folder.len() + alias.file.len()
+        });
+        size_of::<Script>() + self.root.len() + self.name.len() + self.path_info.len() + alias
     }
 
     /// Returns the path on disk.
     pub fn file(&self) -> Vec<u8> {
+        if let Some(alias) = &self.alias {
+            return alias.file.as_bytes().to_vec();
+        }
         let root = self.root.as_bytes();
         [root.strip_suffix(b"/").unwrap_or(root), self.name.as_bytes()].concat()
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rocknet_config::model::{Fallback, Settings, Symlinks};
 use rocknet_io::confined_fs::{self, Root};
 
+use crate::media_types::MediaTypes;
 use crate::open_folder::{Folder, OpenFolders};
+use crate::place::Place;
 use crate::shared_pages::SharedPages;
 use rocknet_handler::filter::Filters;
 use rocknet_handler::headers::Headers;
@@ -22,6 +24,10 @@ pub struct Tree {
     /// Filters, applied to heads when they are rendered for the cache.
     pub filters: Filters,
     folder: Folder,
+    /// Place of the folder in the paths of the site; `None` if paths are looked up below the folder as a whole.
+    place: Option<Place>,
+    /// Tree of the error pages outside of `place`.
+    pages: Option<Arc<Tree>>,
     /// Names of index files, in order of preference.
     pub index: Vec<String>,
     /// True if directories without an index file are listed.
@@ -30,6 +36,8 @@ pub struct Tree {
     pub fallback: Fallback,
     /// Templates of the paths to try (`try`).
     pub try_paths: Vec<String>,
+    /// Media types of the files.
+    pub types: MediaTypes,
     /// Symbolic links that are followed.
     pub symlinks: confined_fs::Symlinks,
     /// True if scripts are run. Otherwise they are ordinary files.
@@ -60,10 +68,13 @@ impl Tree {
             route,
             filters: Arc::clone(filters),
             folder: Folder::new(folder, folders),
+            place: settings.alias.as_ref().map(Place::new),
+            pages: None,
             index: settings.index.clone(),
             browse: settings.browse,
             fallback: settings.fallback.clone(),
             try_paths: settings.try_paths.clone(),
+            types: MediaTypes::new(&settings.types),
             symlinks: match settings.symlinks {
                 Symlinks::Inside => confined_fs::Symlinks::Inside,
                 Symlinks::Owner => confined_fs::Symlinks::Owner,
@@ -101,18 +112,60 @@ impl Tree {
         }
     }
 
+    /// Sets the tree of the error pages that are not below the alias of this tree.
+    pub fn with_pages(self, pages: Option<Arc<Tree>>) -> Tree {
+        Tree { pages, ..self }
+    }
+
+    /// Makes a tree of the document root, in which no path is replaced by an alias.
+    pub fn without_alias(self) -> Tree {
+        Tree { place: None, ..self }
+    }
+
+    /// Returns the tree of an error page with this path of the site.
+    pub fn page_tree<'t>(self: &'t Arc<Tree>, path: &str) -> &'t Arc<Tree> {
+        self.pages
+            .as_ref()
+            .filter(|_| self.inside(path).is_none())
+            .unwrap_or(self)
+    }
+
+    /// Returns the tree of the error pages outside of the alias, if there is one.
+    pub fn pages(&self) -> Option<&Arc<Tree>> {
+        self.pages.as_ref()
+    }
+
+    /// Returns the path in the folder that a path of the site leads to: empty or with a leading slash. `None` if the
+    /// path is outside of the alias.
+    pub fn inside<'p>(&'p self, path: &'p str) -> Option<&'p str> {
+        match &self.place {
+            None => Some(path),
+            Some(place) => place.inside(path),
+        }
+    }
+
+    /// Returns the path of the site that leads to a path in the folder, which is empty or has a leading slash.
+    pub fn of_site(&self, inside: &str) -> String {
+        match &self.place {
+            None => inside.to_owned(),
+            Some(place) => place.of_site(inside),
+        }
+    }
+
+    /// Returns the alias; `None` if the tree has none.
+    pub fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
+    }
+
+    /// Returns true if a path of the site leads to the same file in both trees.
+    pub fn is_at_same_place(&self, other: &Tree) -> bool {
+        self.folder() == other.folder() && self.place == other.place
+    }
+
     /// Returns true if a path of the site leads to a CGI program.
     pub fn is_program(&self, path: &str) -> bool {
         let rest = self.programs().and_then(|folder| path.strip_prefix(folder));
         rest.is_some_and(|rest| rest.starts_with('/'))
-    }
-
-    /// Like [`Tree::is_program`], for a path below the root without a leading slash.
-    pub fn contains_program(&self, relative: &[u8]) -> bool {
-        // `relative` has no leading slash.
-        let programs = self.programs().map(|folder| &folder.as_bytes()[1..]);
-        let rest = programs.and_then(|programs| relative.strip_prefix(programs));
-        rest.is_some_and(|rest| rest.starts_with(b"/"))
     }
 
     /// Returns the path of the folder of CGI programs, with a leading and without a trailing slash; `None` without CGI

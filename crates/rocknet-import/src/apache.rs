@@ -1,6 +1,7 @@
 //! Translates configurations of Apache: `httpd.conf`, files with `<VirtualHost>`, and `.htaccess`.
 
 mod access;
+mod alias;
 mod context;
 mod flags;
 mod host;
@@ -57,9 +58,14 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
         global_settings(&global, &mut document, &context);
         let mut used = vec![false; shared.len()];
         for block in hosts {
-            let roots: Vec<String> = (block.children().iter().filter(|d| d.is("DocumentRoot")))
-                .filter_map(|d| context.expand(d.argument(0)))
-                .collect();
+            // Folders that the host serves.
+            let folders = block.children().iter().chain(shared.iter().copied());
+            let folders = folders.filter_map(|d| match d.arguments.len() {
+                1 if d.is("DocumentRoot") => Some(d.argument(0)),
+                2 if d.is("Alias") || d.is("ScriptAlias") => Some(d.argument(1)),
+                _ => None,
+            });
+            let roots: Vec<String> = folders.filter_map(|folder| context.expand(folder)).collect();
             let mut directives = Vec::new();
             for (at, directive) in shared.iter().enumerate() {
                 if !directive.is("Directory") || section::applies(directive, &roots, &context) {
@@ -83,7 +89,9 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
 
 /// Returns true for directives outside of virtual hosts that apply to each of them.
 fn is_shared(directive: &Directive) -> bool {
-    const SHARED: [&str; 11] = [
+    const SHARED: [&str; 13] = [
+        "Alias",
+        "ScriptAlias",
         "Directory",
         "DirectoryMatch",
         "Location",

@@ -22,13 +22,14 @@ pub(crate) struct Settings {
 }
 
 /// Order of keys in the translated file. Other keys follow, in alphabetical order.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
     "aliases",
     "listen",
     "tls",
     "cert",
     "key",
     "root",
+    "alias",
     "index",
     "php",
     "proxy",

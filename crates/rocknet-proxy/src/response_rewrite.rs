@@ -1,8 +1,8 @@
 //! Rewrites addresses in the response fields of an upstream that does not know its public address: `Location`,
 //! `Content-Location`, `Refresh`, and the path and domain of cookies.
 //!
-//! An address at the upstream itself becomes a path, so that it is correct for any scheme, host and port that the client
-//! used, and behind further proxies. A response without such fields costs one bit test each.
+//! An address at the upstream itself becomes a path, so that it is correct for any scheme, host and port that the
+//! client used, and behind further proxies. A response without such fields costs one bit test each.
 
 mod cookie;
 mod origin;
@@ -91,8 +91,8 @@ impl ResponseRewrite {
 }
 
 /// Returns the address with `to` in place of `from` at its beginning; `None` if it begins with something else. A
-/// beginning ends at a segment, so that `http://app` is not the beginning of `http://app.evil.example`. A beginning that
-/// is a scheme (`http://`) ends after its slashes.
+/// beginning ends at a segment, so that `http://app` is not the beginning of `http://app.evil.example`. A beginning
+/// that is a scheme (`http://`) ends after its slashes.
 fn replaced(address: &str, from: &str, to: &str) -> Option<String> {
     // Schemes and hosts do not distinguish case. Paths do, but two paths that differ only in case are one mistake.
     let head = address

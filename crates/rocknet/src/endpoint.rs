@@ -80,9 +80,11 @@ impl Endpoint {
         let entry = handlers::choose(settings);
         let route = Arc::new(context.route(pattern, settings, headers)?);
         let root = settings.root.as_deref();
-        let tree = root
-            .filter(|_| entry.serves_files)
-            .map(|root| Arc::new(context.tree(root, settings, &route)));
+        let tree = root.filter(|_| entry.serves_files).map(|root| {
+            // Error pages are paths of the site. Those outside of an alias are files of the document root.
+            let pages = settings.alias.as_ref().and_then(|_| context.pages(settings, &route));
+            Arc::new(context.tree(root, settings, &route).with_pages(pages))
+        });
         let handler_context = HandlerContext {
             settings,
             route: &route,
@@ -166,8 +168,9 @@ impl Endpoint {
 
     /// Returns the directory trees of the endpoint, including the tree of its error pages.
     pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
-        // If files are served, `pages` is the same tree.
-        self.tree.as_ref().or(self.pages.as_ref()).into_iter()
+        // If files are served, `pages` is the same tree, or has a tree of its own for the pages outside of an alias.
+        let own = self.tree.as_ref().or(self.pages.as_ref());
+        own.into_iter().chain(own.and_then(|tree| tree.pages()))
     }
 }
 
@@ -206,7 +209,7 @@ impl EndpointContext<'_> {
     /// files. Returns `None` if the route has no root, or if nothing needs the tree.
     fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
         let is_needed = self.checks_existence || !settings.errors.is_empty();
-        let root = settings.root.as_deref().filter(|_| is_needed)?;
-        Some(Arc::new(self.tree(root, settings, route).for_pages()))
+        let root = settings.document_root().filter(|_| is_needed)?;
+        Some(Arc::new(self.tree(root, settings, route).without_alias().for_pages()))
     }
 }

@@ -121,7 +121,7 @@ const APPLICATION: HandlerEntry = HandlerEntry {
         let Some(configured) = &context.settings.application else {
             return not_found();
         };
-        let root = context.settings.root.as_deref();
+        let root = context.settings.document_root();
         let application = ApplicationGroup::new(configured, root, &context.registries.backends);
         Ok(Arc::new(ApplicationHandler::new(application)))
     },

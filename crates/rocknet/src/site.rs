@@ -219,10 +219,10 @@ impl SiteRoutes {
 
     /// Returns the endpoint of another route that applies to `file`, a path in `tree`. The guards of that route apply
     /// to the file too. Returns `None` if `file` and `tree` have the same route. Also returns `None` if the route of
-    /// `file` serves another folder, because the same path is a different file there.
+    /// `file` serves another folder or has another alias, because the same path is a different file there.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let endpoint = self.endpoint(file);
-        let is_excluded = |other: &Arc<Tree>| Arc::ptr_eq(other, tree) || other.folder() != tree.folder();
+        let is_excluded = |other: &Arc<Tree>| Arc::ptr_eq(other, tree) || !other.is_at_same_place(tree);
         (!endpoint.tree.as_ref().is_some_and(is_excluded)).then_some(endpoint)
     }
 

@@ -27,7 +27,7 @@ pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Setting
     let &[(protocol, entry), ref others @ ..] = &written[..] else {
         // The table has no application key, but a handler of another kind replaces the inherited application.
         let is_set = |key: &str| table.entries.get(key).is_some_and(|entry| !is_off(entry));
-        if !["root", "proxy", "controller"].into_iter().any(is_set) {
+        if !["root", "alias", "proxy", "controller"].into_iter().any(is_set) {
             return Vec::new();
         }
         settings.application = None;

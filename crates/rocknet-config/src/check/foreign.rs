@@ -65,10 +65,8 @@ const ADDRESSES: Advice =
     Equivalent("write allow = [\"10.0.0.0/8\"], which denies all others, or deny = [\"192.0.2.0/24\"]");
 const COUNTRIES: Advice = Unsupported("remove it; the networks of a country can be listed in `allow` or `deny`");
 const HTTP3: Advice = Later("settings of QUIC");
-const TYPES: Advice = Equivalent(
-    "types depend on file name extensions; set another by a route, [site.\"example.com\".route.\"*.abc\"], with \
-     headers = { Content-Type = \"text/plain\" }",
-);
+const TYPES: Advice =
+    Equivalent("most types are built in; write further ones as types = { \".model\" = \"model/gltf-binary\" }");
 const AUTH_SUBREQUESTS: Advice = Unsupported(
     "remove it; an application can authorize a request and name the file to send in X-Accel-Redirect; internal = true in \
      a route refuses direct requests for its files",
@@ -95,10 +93,7 @@ const SITE_NAMES: Advice =
 const WORDS: &[(&[&str], Advice)] = &[
     (
         &["alias", "AliasMatch"],
-        Equivalent(
-            "write a route with a root: [site.\"example.com\".route.\"/files/*\"] with root = \"/srv\" serves /srv/files/…; if the \
-             folder has another name, add a rule with `rewrite`",
-        ),
+        Equivalent("write it in a route: [site.\"example.com\".route.\"/files/*\"] and alias = \"/srv/data\""),
     ),
     (
         &[
@@ -194,20 +189,7 @@ const WORDS: &[(&[&str], Advice)] = &[
         ],
         ADDRESSES,
     ),
-    (
-        &[
-            "mime",
-            "mime_types",
-            "mimetypes",
-            "types",
-            "default_type",
-            "AddType",
-            "ForceType",
-            "TypesConfig",
-            "mimetype.assign",
-        ],
-        TYPES,
-    ),
+    (&["TypesConfig"], TYPES),
     (
         &["charset", "AddDefaultCharset", "AddCharset"],
         Equivalent("remove it: texts are sent as UTF-8"),

@@ -90,8 +90,8 @@ fn remove_spans(settings: &mut Settings, key: &str) {
 /// `run_on` without effect.
 fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings) {
     let has = |key: &str| table.entries.contains_key(key);
-    // A route with `root` serves files, even if its site is proxied.
-    if has("root") && !has("proxy") {
+    // A route with `root` or `alias` serves files, even if its site is proxied.
+    if (has("root") || has("alias")) && !has("proxy") {
         settings.proxy = None;
         remove_spans(settings, "proxy");
     }
@@ -101,7 +101,7 @@ fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings
             settings.proxy = None;
             remove_spans(settings, "proxy");
         }
-    } else if has("root") || has("proxy") {
+    } else if has("root") || has("alias") || has("proxy") {
         settings.controller = None;
         remove_spans(settings, "controller");
     }

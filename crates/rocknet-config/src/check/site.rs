@@ -1,8 +1,8 @@
 //! Checks sites: their names, listeners, settings and routes.
 
-use crate::binding;
+use crate::binding::{self, WrittenKey};
 use crate::check::listen::SiteListener;
-use crate::check::{access as client_access, application, http3, listen, rule, server, settings, tls};
+use crate::check::{access as client_access, alias, application, http3, listen, rule, server, settings, tls};
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -10,7 +10,7 @@ use crate::keys::{self, Section};
 use crate::model::{AccessLog, DisabledSite, HostPattern, Http3, Listen, Log, Mode, Route, Settings, Site, Tls};
 use crate::source::Span;
 use crate::value::host::{self, SiteName};
-use crate::value::{path, pattern, typed};
+use crate::value::{path, pattern, settings as setting, typed};
 
 /// Maximum number of aliases of one site. Public authorities issue no certificate with so many names: Let's Encrypt
 /// accepts 100.
@@ -88,6 +88,13 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
                     .insert(format!("{table}.{name}"), check.source_span(entry.key));
             }
         }
+    }
+    // Every site inherits the types of `[server]`.
+    if let (Some(entry), Some(key)) = (
+        root.table("server").and_then(|table| table.entries.get("types")),
+        keys::find(Section::Server, "types"),
+    ) {
+        setting::types(check, &WrittenKey { kind: &key.kind, entry }, &mut base);
     }
     // Table, key of the table, and key of a site that inherits it.
     for (table, name, inherited) in [("log", "access", "log"), ("server", "http3", "http3")] {
@@ -294,6 +301,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         }
         let mut settings = settings::build(check, Section::Route, table, base);
         application::mount(table, &pattern, &mut settings);
+        alias::mount(check, table, &pattern, &mut settings);
         if settings.is_open() && !client_access::has_access_key(table) {
             open.push((pattern.clone(), entry.key));
         }
@@ -303,6 +311,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
             span: check.source_span(entry.key),
         });
     }
+    alias::add_folders(&mut routes);
     routes.sort_by(|a, b| a.pattern.cmp(&b.pattern));
     client_access::warn_open(check, &routes, &open);
     routes

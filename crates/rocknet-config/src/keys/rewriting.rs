@@ -60,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
     .foreign_names(&["proxy_cookie_domain", "ProxyPassReverseCookieDomain"]),
 ];
 
-/// Renders the pairs, or a switch if there are none.
+/// Renders the pairs; without pairs, the switch.
 fn rendered(rewrites: &AddressRewrites) -> Rendered {
     if rewrites.pairs.is_empty() {
         return Rendered::Value(rewrites.is_automatic.to_string());

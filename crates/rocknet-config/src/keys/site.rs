@@ -85,12 +85,28 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Handler)
     .sets(&[Target::Settings(bound!(
         read: settings::root,
-        render: |settings, _| settings.root.as_deref().map_or(Rendered::Unset, Rendered::path)
+        render: |settings, _| settings.document_root().map_or(Rendered::Unset, Rendered::path)
     ))])
     .example("root = \"/var/www/example\"")
     .foreign_names(&[
         "document_root", "DocumentRoot", "docroot", "path", "dir", "directory", "file.dir", "server.document-root",
     ]),
+    Key::new(
+        "alias",
+        &[Section::Route],
+        Kind::Text("folder, or a file for a route that is one path"),
+        "Folder that takes the place of the path of the route: with the route `/img/*` and `\"/srv/pictures\"`, a request \
+         for `/img/a.png` gets `/srv/pictures/a.png`. It makes no difference whether the folder is written with a slash \
+         at its end. For a route that is one path, such as `/favicon.ico`, it is a file. Scripts get the `root` of the \
+         site as document root, and `try`, `fallback` and `errors` remain paths of the site.",
+    )
+    .group(SettingGroup::Handler)
+    .sets(&[Target::Settings(bound!(
+        read: settings::alias,
+        render: |settings, _| settings.alias_target().map_or(Rendered::Unset, |target| Rendered::path(&target))
+    ))])
+    .example("alias = \"/srv/pictures\"")
+    .foreign_names(&["Alias", "AliasMatch", "alias.url"]),
     Key::new(
         "index",
         BOTH,
@@ -115,6 +131,24 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Settings(field!(browse))])
     .example("browse = true")
     .foreign_names(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
+    Key::new(
+        "types",
+        &[Section::Server, Section::Site, Section::Route],
+        Kind::Map { name: "extension of files, or `*`", value: &Kind::Text("media type") },
+        "Media types of files, by the extension after the last dot of their names. They are added to the built-in table, \
+         and replace its types. `\"*\"` is the type of files whose extension is not known, which are otherwise sent as \
+         `application/octet-stream`. Types `text/…` without a charset get `charset=utf-8`. The types of a route are \
+         merged with those of its site, and these with those of `[server]`.",
+    )
+    .group(SettingGroup::Files)
+    .sets(&[Target::Settings(bound!(
+        read: settings::types,
+        render: |settings, _| Rendered::entries(&settings.types, ToString::to_string, |value| quoted(value))
+    ))])
+    .example("types = { \".model\" = \"model/gltf-binary\", \"*\" = \"text/plain\" }")
+    .foreign_names(&[
+        "mime", "mime_types", "mimetypes", "default_type", "AddType", "ForceType", "mimetype.assign", "file.mime.settypes",
+    ]),
     Key::new(
         "fallback",
         BOTH,

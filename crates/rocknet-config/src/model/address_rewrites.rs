@@ -1,6 +1,6 @@
 //! Rewriting of one kind of address in responses of upstreams.
 
-/// How addresses in responses are rewritten: by pairs of the operator first, then by what RockNet knows of the upstream.
+/// Rewriting of addresses in responses: by pairs of the operator first, then by the address of the upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressRewrites {
     /// Beginnings of addresses and their replacements; the longest beginning is first.

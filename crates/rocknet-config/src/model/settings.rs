@@ -1,10 +1,11 @@
 //! Settings of a site or route.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::access::Access;
+use super::alias::Alias;
 use super::application::Application;
 use super::auth::Auth;
 use super::cgi::Cgi;
@@ -45,6 +46,8 @@ with_defaults! {
     pub struct Settings {
         /// Folder whose files are served; `None`: no files are served.
         pub root: Option<PathBuf> = None,
+        /// Path of the site that leads to `root`; `None`: the whole path of a request is looked up below `root`.
+        pub alias: Option<Alias> = None,
         /// Serves the welcome page for `/` if nothing else matches. It is set only if there is no configuration file.
         pub welcome_page: bool = false,
         /// Names of files that are served for a folder, tried in order.
@@ -56,6 +59,8 @@ with_defaults! {
         /// Paths that are tried in order; `{path}` stands for the path of the request. Empty: only the path of the
         /// request is tried.
         pub try_paths: Vec<String> = Vec::new(),
+        /// Media types of files by their extension, in lower case and without a dot. `*`: files of unknown type.
+        pub types: BTreeMap<String, String> = BTreeMap::new(),
         /// Symbolic links that are followed.
         pub symlinks: Symlinks = Symlinks::default(),
         /// Application that runs PHP scripts; `None`: scripts are served as files.
@@ -136,6 +141,18 @@ impl Settings {
     /// Returns true if access is not restricted: neither `allow`, `deny` nor `auth` is set.
     pub fn is_open(&self) -> bool {
         self.access.is_open() && self.auth.is_none()
+    }
+
+    /// Returns the folder or file of `alias`; `None` without an alias.
+    pub fn alias_target(&self) -> Option<PathBuf> {
+        let (root, alias) = (self.root.as_ref()?, self.alias.as_ref()?);
+        Some(alias.file.as_ref().map_or_else(|| root.clone(), |file| root.join(file)))
+    }
+
+    /// Returns the root of the site. It is the root of the route, unless the route has an alias.
+    pub fn document_root(&self) -> Option<&Path> {
+        let own = self.alias.as_ref().map_or(&self.root, |alias| &alias.document_root);
+        own.as_deref()
     }
 
     /// Returns true if RockNet itself starts programs for requests: CGI programs, or php-fpm.

@@ -9,7 +9,7 @@ use crate::context::Check;
 use crate::file::{Entry, Table, Value};
 use crate::finding::Code;
 use crate::message::short;
-use crate::model::{Fallback, Pattern, Redirect, Settings};
+use crate::model::{Alias, Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
 use crate::template::{Scope, Template, TemplateError};
 use crate::value::{access, auth, cgi, controller, field, path, pattern, php, proxy, typed};
@@ -19,6 +19,17 @@ const MAX_PUSH: usize = 32;
 
 pub(crate) fn root(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.root = path::root(check, &written.entry.node);
+}
+
+/// Reads `alias`. Module `check::alias` completes it, because the path that it replaces is the pattern of the route.
+pub(crate) fn alias(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
+    if let Some(target) = path::folder(check, "alias", &written.entry.node) {
+        settings.alias = Some(Alias {
+            path: String::new(),
+            file: None,
+            document_root: settings.root.replace(target),
+        });
+    }
 }
 
 pub(crate) fn php(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
@@ -106,6 +117,36 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
     }
     settings.try_paths = paths;
 }
+
+/// Merges `types` into the inherited types, by extension.
+pub(crate) fn types(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
+    for (name, entry, text) in map(written) {
+        let extension = name.strip_prefix('.').unwrap_or(name).to_ascii_lowercase();
+        let is_extension = extension == "*" || (field::is_token(&extension) && !extension.contains(['.', '*']));
+        if !is_extension || extension.len() > MAX_EXTENSION {
+            let message = format!("\"{}\" is not the extension of a file name", short(name));
+            let help = "write \".wasm\"; only the part after the last dot of a name counts";
+            check.error(Code::BadValue, entry.key, message, help);
+            continue;
+        }
+        let Some(value) = field::media_type(text) else {
+            let message = format!(
+                "`types`: \"{}\" is not a media type",
+                short(typed::as_written(&entry.node))
+            );
+            let help = "write two words with a slash: \"application/wasm\"";
+            check.error(Code::BadValue, entry.node.span, message, help);
+            continue;
+        };
+        settings
+            .key_spans
+            .insert(format!("types.{extension}"), check.source_span(entry.key));
+        settings.types.insert(extension, value);
+    }
+}
+
+/// Maximum length of an extension in bytes.
+const MAX_EXTENSION: usize = 32;
 
 /// Merges `headers` into the inherited fields, by name without regard to case.
 pub(crate) fn headers(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {

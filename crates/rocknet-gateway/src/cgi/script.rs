@@ -37,15 +37,16 @@ pub fn find(tree: &Tree, path: &str) -> Result<Script, CgiError> {
         if safe.has_dot_segment() || safe.is_directory() {
             return Err(missing());
         }
-        let opened = resolve::open(&lookup, &root, tree, &name.as_bytes()[1..]).map_err(CgiError::Status)?;
+        let inside = tree.inside(name).ok_or_else(missing)?;
+        let opened = resolve::open(&lookup, &root, tree, inside.trim_start_matches('/').as_bytes());
+        let opened = opened.map_err(CgiError::Status)?;
         match opened.meta.kind {
             FileKind::Directory => {}
             FileKind::File if opened.meta.mode & EXECUTE_BITS == 0 => {
                 return Err(CgiError::NotExecutable(name.to_owned()));
             }
             FileKind::File => {
-                let root = resolve::canonical_root(&lookup, tree).map_err(CgiError::Status)?;
-                return Ok(Script::new(&root, name, path_info));
+                return resolve::script(&lookup, tree, name, path_info).map_err(CgiError::Status);
             }
         }
     }

@@ -137,6 +137,11 @@ fn write_script_variables(params: &mut impl VariableSink, script: &Script) -> Re
     ] {
         params.put(name.as_bytes(), value)?;
     }
+    // Apache sets the same two variables below an `Alias`.
+    if let Some(alias) = &script.alias {
+        params.put(b"CONTEXT_PREFIX", alias.prefix.as_bytes())?;
+        params.put(b"CONTEXT_DOCUMENT_ROOT", alias.folder.as_encoded_bytes())?;
+    }
     if !script.path_info.is_empty() {
         params.put(b"PATH_INFO", script.path_info.as_bytes())?;
         params.put(b"PATH_TRANSLATED", &[root, script.path_info.as_bytes()].concat())?;

@@ -5,6 +5,7 @@ use crate::document::Notes;
 use crate::hosts::{HostDraft, HostListener};
 use crate::value::Value;
 
+use super::alias;
 use super::context::ServerContext;
 use super::inherit;
 use super::php;
@@ -38,6 +39,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
             sections.push(*directive);
         } else if !(tls.read(directive, &mut host, context)
             || names(directive, &mut host)
+            || alias::translate(directive, &mut host.site, context)
             || redirect::translate(directive, &mut host)
             || rewrites.read(directive)
             || proxies.read(directive))

@@ -5,6 +5,7 @@ use crate::document::{Notes, Site};
 use crate::regex;
 use crate::value::Value;
 
+use super::alias;
 use super::context::ServerContext;
 use super::inherit;
 use super::path::prefix;
@@ -231,20 +232,27 @@ pub(super) fn is_access(directive: &Directive) -> bool {
     NAMES.iter().any(|name| directive.is(name))
 }
 
-/// Returns the pattern of a folder below the root; `None` for other folders.
-fn directory(argument: &str, site: &Site, context: &ServerContext) -> Option<Vec<String>> {
+/// Returns the patterns of a folder below the root or below an alias; `None` for other folders.
+fn directory(argument: &str, site: &mut Site, context: &ServerContext) -> Option<Vec<String>> {
     let folder = context.expand(argument)?;
     let folder = folder.trim_end_matches('/');
+    let mut found = alias::patterns(folder, site);
+    found.extend(below_root(folder, site));
+    (!found.is_empty()).then_some(found)
+}
+
+/// Returns the pattern of a folder below the root; `None` for other folders.
+fn below_root(folder: &str, site: &Site) -> Option<String> {
     let Some(Value::Text(root)) = site.settings.get("root") else {
         return None;
     };
     let root = root.trim_end_matches('/');
     // The settings of a folder also apply to the folders below it.
     if folder == root || root.starts_with(&format!("{folder}/")) {
-        return Some(vec!["/*".to_owned()]);
+        return Some("/*".to_owned());
     }
     let rest = folder.strip_prefix(root)?;
-    (rest.starts_with('/') && !rest.contains(['*', '?', '['])).then(|| vec![format!("{rest}/*")])
+    (rest.starts_with('/') && !rest.contains(['*', '?', '['])).then(|| format!("{rest}/*"))
 }
 
 /// Returns the pattern of a file name in any folder.

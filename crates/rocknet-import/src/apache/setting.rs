@@ -72,16 +72,11 @@ impl<'c> ApacheScope<'c> {
                 self.notes.skip(directive, message);
             }
             ("expiresactive", _) => {}
-            ("scriptalias", [path, folder]) => self.script_alias(directive, path, folder),
-            ("alias", [path, folder]) => {
-                let trimmed = |text: &str| text.trim_end_matches('/').to_owned();
-                let message = match trimmed(folder).ends_with(&trimmed(path)) {
-                    true => {
-                        "write a route with the parent of the folder as `root`: the whole path is looked up below it"
-                    }
-                    false => "the whole path is looked up below `root`: rename or link the folder, and write a route",
-                };
-                self.notes.skip(directive, message);
+            ("addtype", [kind, endings @ ..]) if kind.contains('/') => {
+                for ending in endings {
+                    let ending = format!(".{}", ending.trim_start_matches('.'));
+                    self.settings.set_entry("types", &ending, Value::text(*kind), line);
+                }
             }
             ("allowoverride" | "allowoverridelist" | "accessfilename", ["None" | "none"]) => {
                 self.notes.unneeded(directive, "`.htaccess` files have no effect");
@@ -200,20 +195,6 @@ impl<'c> ApacheScope<'c> {
         };
         self.settings
             .set_entry("headers", name, Value::text(value), directive.line);
-    }
-
-    fn script_alias(&mut self, directive: &Directive, path: &str, folder: &str) {
-        let (path, folder) = (path.trim_end_matches('/'), folder.trim_end_matches('/'));
-        let root = match self.settings.get("root") {
-            Some(Value::Text(root)) => root.trim_end_matches('/'),
-            _ => "",
-        };
-        if folder == format!("{root}{path}") {
-            self.settings.set("cgi", Value::text(path), directive.line);
-        } else {
-            let message = "`cgi` takes a folder below `root`, with the same name as in the path: docs/cgi.md";
-            self.notes.skip(directive, message);
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::value::Value;
 
 use super::place::BlockPlace;
 
-/// Translates `root`. In a block that strips a prefix, the folder must end in the prefix.
+/// Translates `root`. In a block that strips a prefix, the folder takes the place of the prefix.
 pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, settings: &mut Settings, site: &mut Site) {
     let folder = if folder == "/" {
         folder
@@ -26,10 +26,12 @@ pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, sett
             let parent = if parent.is_empty() { "/" } else { parent };
             settings.set("root", Value::text(parent), directive.line);
         }
+        None if place.patterns == [format!("{prefix}/*")] && !folder.contains('{') => {
+            settings.set("alias", Value::text(folder), directive.line);
+        }
         None => {
             settings.close(directive.line);
-            let message = "the whole path is looked up below `root`: rename or link the folder so that it ends in the \
-                 path, set `root` to its parent, and remove `deny`";
+            let message = "a folder takes the place of a constant path: write a route with `alias`, and remove `deny`";
             site.skip(directive, message);
         }
     }

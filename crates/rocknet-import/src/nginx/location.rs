@@ -69,7 +69,12 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if matches!(place, LocationMatch::Expression(..)) && settings.restricts() {
             note_overridden(location, &patterns, locations, site);
         }
-        for pattern in patterns {
+        for pattern in &patterns {
+            let pattern = pattern.clone();
+            // A folder takes the place of a path with everything below it. That route matches the path itself, too.
+            if settings.has("alias") && !pattern.contains('*') && patterns.contains(&format!("{pattern}/*")) {
+                continue;
+            }
             if pattern == "/*" {
                 root.merge(settings.clone());
             } else if !settings.is_empty() || !location.children().iter().any(|d| d.is("return")) {
@@ -273,31 +278,19 @@ fn with_strip(value: Value, prefix: &str) -> Value {
     }
 }
 
-/// Translates `alias` to `root` if the folder ends in the path of the location.
+/// Translates `alias` of a location for a path, or for a path and everything below it.
 fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut Scope<'_>) {
-    let prefix = patterns
-        .iter()
-        .find_map(|pattern| pattern.strip_suffix("/*"))
-        .or(match patterns {
-            [exact] if !exact.contains('*') => Some(exact.as_str()),
-            _ => None,
-        });
-    let folder = folder.trim_end_matches('/');
-    match prefix
-        .filter(|prefix| !prefix.is_empty())
-        .and_then(|prefix| folder.strip_suffix(prefix))
-    {
-        // The whole path is looked up below the root, so the folder must end in the path of the location.
-        Some(root) if !folder.contains('$') => {
-            let root = if root.is_empty() { "/" } else { root };
-            scope.settings.set("root", Value::text(root), directive.line);
-        }
-        _ => {
-            scope.settings.close(directive.line);
-            let message = "the whole path is looked up below `root`: rename or link the folder so that it ends in the path \
-                 of the location, set `root` to its parent, and remove `deny`";
-            scope.notes.skip(directive, message);
-        }
+    let is_prefix = |pattern: &String| pattern.strip_suffix("/*").is_some_and(|prefix| !prefix.contains('*'));
+    let is_single = |pattern: &&String| !pattern.contains('*');
+    let is_path = patterns.iter().any(is_prefix) || patterns.iter().filter(is_single).count() == patterns.len();
+    if !is_path || folder.contains('$') {
+        scope.settings.close(directive.line);
+        let message = "a folder takes the place of a constant path: write a route with `alias`, and remove `deny`";
+        return scope.notes.skip(directive, message);
+    }
+    match patterns.iter().any(|pattern| pattern == "/*") {
+        true => scope.settings.set("root", Value::text(folder), directive.line),
+        false => scope.settings.set("alias", Value::text(folder), directive.line),
     }
 }
 

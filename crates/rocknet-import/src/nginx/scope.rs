@@ -110,15 +110,22 @@ impl<'a> Scope<'a> {
                 .skip_restriction(directive, "clients can request these paths themselves"),
             // An empty value removes the field.
             ("etag", ["off"]) => self.settings.set_entry("headers", "ETag", Value::text(""), line),
-            ("default_type", [kind]) if *kind != "application/octet-stream" => {
-                let message = "files of unknown types are sent as application/octet-stream: write a route for their \
-                     ending with Content-Type in `headers`";
+            ("default_type", [kind]) if *kind != "application/octet-stream" && !kind.contains('$') => {
+                self.settings.set_entry("types", "*", Value::text(*kind), line);
+            }
+            ("types", []) if directive.children().is_empty() => {
+                let message = "the built-in types remain: for one type for all files, write Content-Type in `headers`";
                 self.notes.skip(directive, message);
             }
             ("types", _) if !directive.children().iter().all(|inner| inner.is("include")) => {
-                let message = "types of endings are built in: for another type, write a route such as \"*.abc\" with \
-                     Content-Type in `headers`";
-                self.notes.skip(directive, message);
+                for inner in directive.children() {
+                    for extension in &inner.arguments {
+                        let value = Value::text(&inner.name);
+                        self.settings.set_entry("types", &format!(".{extension}"), value, line);
+                    }
+                }
+                self.notes
+                    .differs(directive, "the types are added to the built-in ones");
             }
             ("disable_symlinks", ["off"]) => self.settings.set("symlinks", Value::text("all"), line),
             ("disable_symlinks", ["if_not_owner", ..]) => {

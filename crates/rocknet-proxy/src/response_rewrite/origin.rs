@@ -1,6 +1,6 @@
 //! Addresses of an upstream as its clients know them.
 
-/// What RockNet knows about the addresses of a request: those that the upstream saw, and those that the client used.
+/// Addresses of a request: those that the upstream saw, and those that the client used.
 pub struct Origin<'a> {
     /// Host and port of the upstream; `None` for a Unix socket.
     pub upstream: Option<&'a str>,
@@ -13,8 +13,8 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// Returns the public form of an address that the upstream sent; `None` if it is public already, or leads to another
-    /// host.
+    /// Returns the public form of an address that the upstream sent. Returns `None` if the address is public already,
+    /// or leads to another host.
     pub fn public_address(&self, address: &str) -> Option<String> {
         let (scheme, authority, path) = match split(address) {
             Some(parts) => parts,
@@ -104,8 +104,8 @@ impl Origin<'_> {
     }
 }
 
-/// Returns a path that cannot be read as the name of another host. An address that begins with two slashes names a host,
-/// and browsers read a backslash as a slash and ignore tabs. A URL is returned unchanged.
+/// Returns a path that cannot be read as the name of another host. An address that begins with two slashes names a
+/// host, and browsers read a backslash as a slash and ignore tabs. A URL is returned unchanged.
 pub fn as_path_of_site(address: String) -> String {
     match address.as_bytes() {
         [b'/', b'/' | b'\\' | b'\t', ..] => format!("/.{address}"),

@@ -14,7 +14,7 @@ use rocknet::routing::{LookupError, RequestFacts, RuleOutcome, Rules};
 use rocknet::site::redirect_port;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, EffectiveSetting, Explanation};
-use rocknet_config::model::{CertificateSource, Existence, Listen, Site, SourceSpan};
+use rocknet_config::model::{CertificateSource, Existence, Listen, Settings, Site, SourceSpan};
 use rocknet_config::{Config, Loaded, Severity};
 use rocknet_control::explanation::{ConfigPosition, ExplainedSetting, UrlExplanation};
 use rocknet_proto::request::{OwnedRequest, Version};
@@ -85,7 +85,6 @@ fn explanation(config: &Config, url: &Url<'_>, client: IpAddr, origin: &str) -> 
         None => leads_to,
     };
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
-    let root = settings.root.as_deref();
     Ok(UrlExplanation {
         leads_to,
         site: found.site.name.clone(),
@@ -94,17 +93,22 @@ fn explanation(config: &Config, url: &Url<'_>, client: IpAddr, origin: &str) -> 
         route_position: found.route.map(|route| position(&route.span)),
         problems: certificate_problems(found.site),
         settings: (found.settings.iter())
-            .map(|setting| explained_setting(setting, root))
+            .map(|setting| explained_setting(setting, Some(settings)))
             .collect(),
     })
 }
 
-/// Converts a setting. `root`: value of `root`, which is shown as an absolute path.
-pub fn explained_setting(setting: &EffectiveSetting, root: Option<&Path>) -> ExplainedSetting {
+/// Converts a setting. `settings`: the settings with the folders that are shown as absolute paths.
+pub fn explained_setting(setting: &EffectiveSetting, settings: Option<&Settings>) -> ExplainedSetting {
+    let folder = match (setting.key.as_str(), settings) {
+        ("root", Some(settings)) => settings.document_root().map(Path::to_owned),
+        ("alias", Some(settings)) => settings.alias_target(),
+        _ => None,
+    };
     ExplainedSetting {
-        value: match (setting.key.as_str(), root) {
-            ("root", Some(root)) => format!("{:?}", search::resolved(root)),
-            _ => setting.value.clone(),
+        value: match folder {
+            Some(folder) => format!("{:?}", search::resolved(&folder)),
+            None => setting.value.clone(),
         },
         key: setting.key.clone(),
         position: setting.span.as_ref().map(position),

@@ -17,7 +17,8 @@ use super::running::{self, NotStarted};
 /// Serve a folder, without a configuration
 ///
 /// For development: on 127.0.0.1:8080, or on the next free port. A folder without an index.html is listed, and
-/// where there are scripts (*.php), the newest PHP that is installed runs them.
+/// where there are scripts (*.php), the newest PHP that is installed runs them. Several applications can be in
+/// subfolders, each with its own index.php.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// The folder to serve
@@ -109,14 +110,30 @@ fn folder(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns true if the folder has PHP scripts at its top level.
+/// Returns true if the folder has PHP scripts at its top level, or applications in its subfolders: `blog/index.php`, or
+/// `shop/public/index.php`.
 fn contains_php(directory: &Path) -> bool {
-    let entries = directory.read_dir().into_iter().flatten().flatten();
-    entries.take(MAX_ENTRIES_CHECKED).any(|entry| {
-        Path::new(&entry.file_name())
-            .extension()
-            .is_some_and(|ending| ending == "php")
-    })
+    let mut left = MAX_ENTRIES_CHECKED;
+    has_scripts(directory, MAX_APPLICATION_DEPTH, &mut left)
+}
+
+/// Returns true if a folder has PHP scripts, or a folder below it does, down to `depth` levels. `left`: number of
+/// entries that may still be checked.
+fn has_scripts(folder: &Path, depth: usize, left: &mut usize) -> bool {
+    let mut folders = Vec::new();
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
+        let name = entry.file_name();
+        if Path::new(&name).extension().is_some_and(|ending| ending == "php") {
+            return true;
+        }
+        let is_private = name.as_encoded_bytes().starts_with(b".") || name == "node_modules" || name == "vendor";
+        if depth > 0 && !is_private && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            folders.push(entry.path());
+        }
+    }
+    folders.iter().any(|folder| has_scripts(folder, depth - 1, left))
 }
 
 /// Lets the newest PHP that is installed run the scripts of the served folder.
@@ -133,6 +150,9 @@ fn enable_php(config: &mut Config) {
 
 /// Maximum number of directory entries that are checked for scripts, so that a huge folder does not delay the start.
 const MAX_ENTRIES_CHECKED: usize = 10_000;
+
+/// Maximum depth of an application below the served folder.
+const MAX_APPLICATION_DEPTH: usize = 2;
 
 /// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in
 /// the network unless the user requests it. Also accepts `localhost:PORT`, and `*:PORT`, which means `:PORT`.

@@ -39,11 +39,11 @@ pub fn of_site(site: &Site, summary: SiteSummary) -> SiteDetail {
 
 /// Returns the effective settings of a route, or of the site itself if `route` is `None`.
 fn settings(site: &Site, route: Option<&Route>) -> Vec<ExplainedSetting> {
-    let root = route.map_or(&site.settings, |route| &route.settings).root.as_deref();
+    let settings = route.map_or(&site.settings, |route| &route.settings);
     let effective = explain::effective_settings(site, route);
     effective
         .iter()
-        .map(|setting| explained_setting(setting, root))
+        .map(|setting| explained_setting(setting, Some(settings)))
         .collect()
 }
 

@@ -185,7 +185,11 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
         let rest = std::iter::once(root)
             .chain(real.as_deref())
             .find_map(|root| file.strip_prefix(root).ok())?;
-        let path = format!("/{}", rest.to_str()?);
+        let inside = format!("/{}", rest.to_str()?);
+        let path = match tree.place() {
+            Some(place) if !place.contains(&inside) => return None,
+            _ => tree.of_site(&inside),
+        };
         let path = SafePath::from_decoded(&path).ok()?.as_str().into();
         Some((root.as_os_str().len(), (Arc::clone(tree), path)))
     };

@@ -30,6 +30,7 @@ pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>
     let (Some(path), Some(pages)) = (route.errors.get(&response.status.code()), pages) else {
         return;
     };
+    let pages = pages.page_tree(path);
     let Some(entry) = cache.look_up_shared(pages, &path.as_str().into()).await else {
         return;
     };
@@ -46,7 +47,7 @@ pub async fn replace(cache: &FileCache, route: &Route, pages: Option<&Arc<Tree>>
         }
     }
     response.is_negotiated = false;
-    response.fields.set("Content-Type", asset.content_type);
+    response.fields.set("Content-Type", &asset.content_type);
     response.fields.set("X-Content-Type-Options", "nosniff");
     response.body = match &asset.plain.content {
         Content::Memory(bytes) => Body::Bytes(bytes.clone()),

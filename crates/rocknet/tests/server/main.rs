@@ -20,6 +20,7 @@ mod accel_redirect;
 mod access;
 mod access_log;
 mod access_log_json;
+mod alias;
 mod applications;
 mod applications_real;
 mod browse;
@@ -78,6 +79,7 @@ mod spool;
 #[cfg(target_os = "linux")]
 mod stalled;
 mod stop;
+mod subfolders;
 mod support;
 mod traces;
 mod tunnels;

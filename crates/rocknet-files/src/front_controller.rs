@@ -1,0 +1,131 @@
+//! Finds the front controller of a path: the `index.php` of the application in whose folder the path lies.
+//!
+//! A root can contain several applications, such as WordPress in `/blog` and Laravel in `/shop/public`. Not every
+//! `index.php` is a front controller: WordPress has empty ones in `/wp-content` and below, and some applications have
+//! one in each folder that leads back. Therefore the nearest folder counts that is recognized as an application.
+//! Without such a folder, the root counts.
+
+use std::sync::Arc;
+
+use rocknet_io::confined_fs::{FileKind, OpenedFile, Root};
+use rocknet_proto::semantics::safe_path::SafePath;
+
+use crate::disk_lookup::DiskLookup;
+use crate::tree::Tree;
+
+/// Path of the front controller in the folder of an application.
+const INDEX: &str = "/index.php";
+/// Maximum depth of an application below the root. Each level costs accesses to the disk, and clients choose the path.
+const MAX_DEPTH: usize = 4;
+/// Maximum size of a `.htaccess` that is read, in bytes.
+const MAX_HTACCESS: u64 = 64 * 1024;
+/// Names of public folders of projects with a `composer.json` beside them.
+const PUBLIC_FOLDERS: [&str; 5] = ["public", "web", "webroot", "public_html", "htdocs"];
+
+/// Returns the path of the site of the front controller for a path of the site. The file itself need not exist if it is
+/// at the root.
+pub fn find(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> String {
+    let inside = tree.inside(path).unwrap_or_default();
+    let disk = Disk { lookup, root, tree };
+    let folders = inside
+        .match_indices('/')
+        .skip(1)
+        .take(MAX_DEPTH)
+        .map(|(end, _)| &inside[..end]);
+    let mut found = "";
+    for folder in folders {
+        // A path that no file can have may still lie in the folder of an application: `/wiki/Special:Search`.
+        let is_safe = SafePath::from_decoded(folder).is_ok_and(|folder| !folder.has_dot_segment());
+        if !is_safe || !disk.is_folder(folder) {
+            break;
+        }
+        if disk.is_application(folder) {
+            found = folder;
+        }
+    }
+    tree.of_site(&[found, INDEX].concat())
+}
+
+/// Access to the folders below the root of a tree. Paths have a leading slash.
+struct Disk<'d> {
+    lookup: &'d DiskLookup,
+    root: &'d Arc<Root>,
+    tree: &'d Tree,
+}
+
+impl Disk<'_> {
+    fn is_folder(&self, path: &str) -> bool {
+        let opened = self.lookup.open(self.root, path.as_bytes(), self.tree.symlinks);
+        opened.is_ok_and(|opened| opened.meta.kind == FileKind::Directory)
+    }
+
+    fn file(&self, folder: &str, name: &str) -> Option<OpenedFile> {
+        let path = [folder, "/", name].concat();
+        let opened = self
+            .lookup
+            .open_if_exists(self.root, path.as_bytes(), self.tree.symlinks)?;
+        (opened.meta.kind == FileKind::File).then_some(opened)
+    }
+
+    /// Returns true if the `index.php` of a folder is a front controller: the folder is that of WordPress, the public
+    /// folder of a project, or has a `.htaccess` that leads requests to `index.php`.
+    fn is_application(&self, folder: &str) -> bool {
+        if self.file(folder, &INDEX[1..]).is_none() {
+            return false;
+        }
+        let (parent, name) = folder.rsplit_once('/').unwrap_or_default();
+        let is_public = || PUBLIC_FOLDERS.contains(&name) && self.file(parent, "composer.json").is_some();
+        self.file(folder, "wp-load.php").is_some() || is_public() || self.has_rewriting(folder)
+    }
+
+    fn has_rewriting(&self, folder: &str) -> bool {
+        let Some(opened) = self
+            .file(folder, ".htaccess")
+            .filter(|opened| opened.meta.size <= MAX_HTACCESS)
+        else {
+            return false;
+        };
+        let content = self.lookup.read(opened).unwrap_or_default();
+        leads_to_index(&String::from_utf8_lossy(&content))
+    }
+}
+
+/// Returns true if a `.htaccess` leads requests without a file to `index.php`.
+fn leads_to_index(htaccess: &str) -> bool {
+    htaccess.lines().any(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let directive = words.next().unwrap_or_default();
+        let target = match directive.to_ascii_lowercase().as_str() {
+            "rewriterule" => words.nth(1),
+            "fallbackresource" => words.next(),
+            _ => None,
+        };
+        let path = target.map(|target| target.split('?').next().unwrap_or_default());
+        path.is_some_and(|path| path.starts_with("index.php") || path.contains("/index.php"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewriting_to_the_index_is_recognized() {
+        for (htaccess, expected) in [
+            (
+                "RewriteEngine On\nRewriteRule ^index\\.php$ - [L]\nRewriteRule . /blog/index.php [L]\n",
+                true,
+            ),
+            ("  rewriterule ^ index.php [L]", true),
+            ("RewriteRule ^(.*)$ index.php?q=$1 [L,QSA]", true),
+            ("RewriteRule ^(.*)$ index.php/$1 [L]", true),
+            ("FallbackResource /index.php", true),
+            ("# RewriteRule . /index.php", false),
+            ("Order deny,allow\nDeny from all", false),
+            ("RewriteRule ^index.php$ - [F]", false),
+            ("", false),
+        ] {
+            assert_eq!(leads_to_index(htaccess), expected, "{htaccess}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Media types of the files of a tree: the configured types, then the built-in table.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rocknet_handler::response::Text;
+use rocknet_proto::semantics::media_type::{MediaType, is_compressible};
+
+/// Type of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileType {
+    /// Value of `Content-Type`.
+    pub value: Text,
+    /// True if files of this type are worth compressing.
+    pub compressible: bool,
+}
+
+/// Configured types of a tree.
+#[derive(Debug, Default)]
+pub struct MediaTypes {
+    /// Types by extension in lower case, without a dot.
+    by_extension: HashMap<Box<str>, FileType>,
+    /// Type of files that neither this table nor the built-in table contains.
+    unknown: Option<FileType>,
+}
+
+impl MediaTypes {
+    /// Returns the types that `types` configures.
+    pub fn new(configured: &BTreeMap<String, String>) -> MediaTypes {
+        let own = |value: &String| FileType {
+            compressible: is_compressible(value.as_bytes()),
+            value: value.clone().into(),
+        };
+        let by_extension = configured.iter().filter(|(extension, _)| *extension != UNKNOWN);
+        MediaTypes {
+            by_extension: by_extension
+                .map(|(extension, value)| (extension.as_str().into(), own(value)))
+                .collect(),
+            unknown: configured.get(UNKNOWN).map(own),
+        }
+    }
+
+    /// Returns the type of a file by its path.
+    pub fn of_path(&self, path: &[u8]) -> FileType {
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let Ok(name) = std::str::from_utf8(name) else {
+            return MediaType::DEFAULT.into();
+        };
+        if !self.by_extension.is_empty()
+            && let Some((_, extension)) = name.rsplit_once('.')
+            && let Some(own) = self.by_extension.get(extension.to_ascii_lowercase().as_str())
+        {
+            return own.clone();
+        }
+        match (MediaType::of_name(name), &self.unknown) {
+            (MediaType::DEFAULT, Some(unknown)) => unknown.clone(),
+            (known, _) => known.into(),
+        }
+    }
+}
+
+impl From<MediaType> for FileType {
+    fn from(known: MediaType) -> FileType {
+        FileType {
+            value: known.value.into(),
+            compressible: known.compressible,
+        }
+    }
+}
+
+/// Name of the entry for files of unknown type.
+const UNKNOWN: &str = "*";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configured_types_go_first() {
+        let configured = [
+            ("log", "text/plain; charset=utf-8"),
+            ("html", "application/xhtml+xml"),
+            ("*", "application/x-own"),
+        ];
+        let configured = configured.map(|(extension, value)| (extension.to_owned(), value.to_owned()));
+        let types = MediaTypes::new(&configured.into());
+        let none = MediaTypes::default();
+        for (path, own, built_in) in [
+            ("a/b.log", "text/plain; charset=utf-8", "text/plain; charset=utf-8"),
+            ("a.LOG", "text/plain; charset=utf-8", "text/plain; charset=utf-8"),
+            ("a.html", "application/xhtml+xml", "text/html; charset=utf-8"),
+            ("a.css", "text/css; charset=utf-8", "text/css; charset=utf-8"),
+            ("a.unknown", "application/x-own", "application/octet-stream"),
+            ("log", "application/x-own", "application/octet-stream"),
+            ("a.log/README", "application/x-own", "application/octet-stream"),
+        ] {
+            assert_eq!(types.of_path(path.as_bytes()).value, own, "{path}");
+            assert_eq!(none.of_path(path.as_bytes()).value, built_in, "{path}");
+        }
+        assert!(types.of_path(b"a.log").compressible && !types.of_path(b"a.unknown").compressible);
+    }
+}

@@ -1,0 +1,78 @@
+//! Translates `Alias` and `ScriptAlias` to routes, and finds the routes of the folders that they name.
+
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::value::Value;
+
+use super::context::ServerContext;
+
+/// Translates `Alias` or `ScriptAlias` of a host. Returns false for other directives.
+pub(super) fn translate(directive: &Directive, site: &mut Site, context: &ServerContext) -> bool {
+    let is_script = directive.is("ScriptAlias");
+    if !is_script && !directive.is("Alias") || directive.arguments.len() != 2 {
+        return false;
+    }
+    let path = directive.argument(0).trim_end_matches('/');
+    let target = context.expand(directive.argument(1));
+    let Some(target) = target.filter(|_| path.starts_with('/') && !path.contains(['*', '%'])) else {
+        let message = "a folder takes the place of a constant path: write a route with `alias`";
+        site.skip(directive, message);
+        return true;
+    };
+    let folder = target.trim_end_matches('/');
+    if is_script && Value::text(folder) == Value::text(format!("{}{path}", root(site))) {
+        site.settings.set("cgi", Value::text(path), directive.line);
+        return true;
+    }
+    // `Alias /favicon.ico /srv/icons/round.ico` names a file.
+    let has_ending = |path: &str| path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    let is_file = !is_script && !directive.argument(0).ends_with('/') && has_ending(path) && has_ending(folder);
+    let pattern = if is_file { path.to_owned() } else { format!("{path}/*") };
+    let route = site.route(&pattern, directive.line);
+    route.set("alias", Value::text(folder), directive.line);
+    if is_script {
+        route.set("cgi", Value::text(path), directive.line);
+    }
+    true
+}
+
+/// Returns the patterns of a folder that an alias contains, or that contains an alias. `folder`: its path on disk,
+/// without a slash at its end. A route below an alias gets an alias of its own, because routes inherit only from the
+/// site.
+pub(super) fn patterns(folder: &str, site: &mut Site) -> Vec<String> {
+    let below = format!("{folder}/");
+    let mut found = Vec::new();
+    let mut inner = Vec::new();
+    for route in &site.routes {
+        let (Some(Value::Text(alias)), Some(prefix)) = (route.settings.get("alias"), route.pattern.strip_suffix("/*"))
+        else {
+            continue;
+        };
+        // The settings of a folder also apply to the folders below it.
+        if alias == folder || alias.starts_with(&below) {
+            found.push(route.pattern.clone());
+        } else if let Some(rest) = folder.strip_prefix(alias.as_str())
+            && rest.starts_with('/')
+            && !rest.contains(['*', '?', '['])
+        {
+            inner.push((format!("{prefix}{rest}/*"), route.settings.get("cgi").cloned()));
+        }
+    }
+    for (pattern, cgi) in inner {
+        let line = site.line;
+        let route = site.route(&pattern, line);
+        route.set("alias", Value::text(folder), line);
+        if let Some(cgi) = cgi {
+            route.set("cgi", cgi, line);
+        }
+        found.push(pattern);
+    }
+    found
+}
+
+fn root(site: &Site) -> String {
+    match site.settings.get("root") {
+        Some(Value::Text(root)) => root.trim_end_matches('/').to_owned(),
+        _ => String::new(),
+    }
+}
