@@ -193,3 +193,8 @@ fn upstreams_and_clients_get_the_same_request_id() {
     let response = untrusted.fetch("GET /a.txt", &["X-Request-Id: forged"]);
     assert_eq!(response.field("X-Request-Id").map(str::len), Some(32));
 }
+
+over_http3! {
+    header_fields_have_values_of_each_request,
+    bodies_escape_values_for_their_media_type,
+}
