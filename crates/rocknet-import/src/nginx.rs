@@ -3,6 +3,7 @@
 mod action;
 mod includes;
 mod location;
+mod log_format;
 mod php;
 mod place;
 mod precedence;
@@ -36,6 +37,7 @@ const REMARKS: [&str; 3] = [
 /// Translates a configuration of nginx.
 pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     let mut document = Document::new(&REMARKS, sources);
+    let tree = log_format::resolve(tree);
     let mut shared = Scope::new(ConfigLevel::Http);
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();
@@ -57,9 +59,11 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             ("events" | "pid" | "worker_processes" | "worker_rlimit_nofile" | "daemon" | "load_module", _) => {
                 document.unneeded(directive, "RockNet selects this itself");
             }
-            ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "log_format", _) => {
+            ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone", _) => {
                 document.skip_unknown(directive);
             }
+            // The format is part of the `access_log` that names it.
+            ("log_format", _) => {}
             _ if tls::is_tls(directive) => http_tls.push(directive),
             _ => shared.read(directive, &upstreams),
         }
@@ -81,6 +85,7 @@ fn globals(document: &mut Document, shared: &mut Scope<'_>) {
     for (key, table, name) in [
         ("limits.body_size", "limits", "body_size"),
         ("log", "log", "access"),
+        ("log_format", "log", "format"),
         ("error_log", "log", "errors"),
         ("error_level", "log", "level"),
     ] {

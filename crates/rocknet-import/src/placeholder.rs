@@ -96,10 +96,10 @@ mod tests {
         ] {
             assert_eq!(from_nginx(text, Scope::Request).as_deref(), expected, "{text}");
         }
-        let line = "$remote_addr [$time_local] \"$request_method $request_uri\" $status $body_bytes_sent";
+        let line = "$remote_addr $time_local \"$request_method $request_uri\" $status $body_bytes_sent";
         assert_eq!(
             from_nginx(line, Scope::Log).as_deref(),
-            Some("{client.ip} [{time.clf}] \"{method} {target}\" {status} {bytes.sent}")
+            Some("{client.ip} {time.clf} \"{method} {target}\" {status} {bytes.sent}")
         );
     }
 

@@ -13,6 +13,7 @@ use crate::units;
 use crate::value::Value;
 
 use super::includes::is_covered;
+use super::log_format;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
 
@@ -240,6 +241,15 @@ impl<'a> Scope<'a> {
             };
             self.settings.set("error_level", Value::text(level), line);
             return;
+        }
+        if let Some(format) = rest.first().and_then(|word| log_format::line(word)) {
+            if self.level == ConfigLevel::Http {
+                self.settings.set("log_format", Value::text(format), line);
+                return self.settings.set("log", Value::text(target), line);
+            }
+            let keys = [("access", target), ("format", format)];
+            let log = keys.map(|(key, value)| (key.to_owned(), Value::text(value)));
+            return self.settings.set("log", Value::Table(log.into()), line);
         }
         // The nginx packages define `main` in their `nginx.conf`: `combined` with one more field.
         if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
