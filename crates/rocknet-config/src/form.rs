@@ -49,7 +49,7 @@ const MORE: &str = "Responses and limits";
 /// All fields, in the order of the form.
 pub const FIELDS: &[Field] = &[
     field(&["root"], "Folder", CONTENT),
-    field(&["php"], "PHP", CONTENT),
+    field(&["php"], "PHP", CONTENT).long("version"),
     field(&["proxy"], "Server that requests are forwarded to", CONTENT).long("to"),
     field(&["redirects"], "Redirects", CONTENT),
     field(&["enabled"], "Serve this website", SITE),

@@ -13,6 +13,7 @@ mod http3;
 mod key;
 mod limits;
 mod log;
+mod php;
 mod proxy;
 mod rewriting;
 pub(crate) mod rule;
@@ -42,6 +43,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         log::KEYS,
         cache::KEYS,
         site::KEYS,
+        php::KEYS,
         rule::KEYS,
         tls::KEYS,
         http3::KEYS,

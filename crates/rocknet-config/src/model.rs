@@ -50,7 +50,7 @@ pub use log::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};
 pub use network::Network;
 pub use password_hash::{Argon2Variant, HashError, HashScheme, PasswordHash};
 pub use pattern::{HostPattern, Pattern};
-pub use php::{Php, PhpVersion};
+pub use php::{Php, PhpSettings, PhpVersion};
 pub use proxy::{Balance, Forwarded, Health, Mirror, Proxy, RequestBuffering, Resolve};
 pub use rule::{Conditions, Existence, ExistenceCondition, Rule, RuleAction};
 pub use server::{Cache, Events, IoBackend, Mode, Sandbox, Server, Spool, TrustedField, Workers};

@@ -22,6 +22,7 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
         Section::Mirror => ("proxy.mirror", &["to"]),
         Section::Application => ("fastcgi", &["to"]),
         Section::Cgi => ("cgi", &["folder"]),
+        Section::Php => ("php", &["version"]),
         Section::Auth => ("auth", &["realm", "users", "file"]),
         Section::Redirect => ("redirects./a", &["to", "status"]),
         Section::Rule => return Some(("rule 1".to_owned(), true)),

@@ -120,6 +120,8 @@ pub enum Section {
     Application,
     /// `cgi` of a site or route.
     Cgi,
+    /// `php` of a site or route.
+    Php,
     /// `auth` of a site or route.
     Auth,
 }
@@ -154,6 +156,7 @@ impl Section {
         Section::Mirror,
         Section::Application,
         Section::Cgi,
+        Section::Php,
         Section::Auth,
     ];
 
@@ -187,6 +190,7 @@ impl Section {
             Section::Mirror => "`mirror` of a proxy",
             Section::Application => "an application",
             Section::Cgi => "`cgi` of a site or route",
+            Section::Php => "`php` of a site or route",
             Section::Auth => "`auth` of a site or route",
         }
     }

@@ -84,7 +84,9 @@ const VARIABLES: Advice =
 const SITE: Advice = Equivalent("write a table for each site: [site.\"example.com\"]");
 const UPSTREAM: Advice =
     Equivalent("name the servers in the proxy of a site: proxy = [\"http://10.0.0.2:3000\", \"http://10.0.0.3:3000\"]");
-const PHP_INI: Advice = Equivalent("write it into php.ini, or into .user.ini beside the scripts");
+const PHP_INI: Advice = Equivalent(
+    "write it into `ini` of `php`: php = { ini = { memory_limit = \"256M\" } }; or into .user.ini beside the scripts",
+);
 const SCRIPTS: Advice = Equivalent("write php = \"auto\" for PHP, cgi = \"/cgi-bin\" for other programs");
 const SITE_NAMES: Advice =
     Equivalent("write the name in the header, [site.\"www.example.com\"], and further names in `aliases`");

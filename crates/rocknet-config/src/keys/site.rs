@@ -199,27 +199,6 @@ pub(super) const KEYS: &[Key] = &[
     .example("compress = false")
     .foreign_names(&["gzip", "brotli", "encode", "deflate", "mod_deflate", "gzip_static"]),
     Key::new(
-        "php",
-        BOTH,
-        Kind::Either(&[
-            Kind::Boolean,
-            Kind::Text("\"auto\", \"8.2\", \"unix:/path\", \"/path\" or \"host:port\""),
-        ]),
-        "Runs PHP scripts by FastCGI. `\"auto\"` is the newest installed PHP, `\"8.2\"` that version: RockNet starts \
-         and supervises its php-fpm. `\"unix:/path\"`, `\"/path\"` and `\"host:port\"` are addresses of a php-fpm that \
-         you run yourself. In a route, `false` turns PHP off. With PHP, files named `*.php` are run and never sent. \
-         `index.php` is first in `index`, and requests without a matching file go to `/index.php` at the root, unless \
-         `fallback` is set. The path after an existing script is its `PATH_INFO`. Nothing is run in folders named \
-         `uploads`, and files with other PHP extensions, such as `*.phtml` and `*.phar`, are refused.",
-    )
-    .group(SettingGroup::Handler)
-    .sets(&[Target::Settings(bound!(
-        read: settings::php,
-        render: |settings, _| Rendered::or_off(settings.php.as_ref().map(|php| Rendered::text(&php.to_string())))
-    ))])
-    .example("php = \"auto\"")
-    .foreign_names(&["php_fastcgi", "fastcgi_pass", "php-fpm", "ProxyPassMatch"]),
-    Key::new(
         "internal",
         BOTH,
         Kind::Boolean,

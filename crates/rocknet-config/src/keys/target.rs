@@ -2,8 +2,8 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, Protocol, Proxy,
-    Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole, WeightedUpstream,
+    AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, PhpSettings, Protocol,
+    Proxy, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole, WeightedUpstream,
 };
 
 /// Part of the model that keys are bound to.
@@ -71,6 +71,7 @@ models! {
     Mirror: Some(Mirror::to(placeholder())),
     Application: Some(Application::at(Protocol::FastCgi, Vec::new())),
     Cgi: Some(Cgi::at(String::new())),
+    PhpSettings: Some(PhpSettings::default()),
 }
 
 /// Returns an upstream with an empty address. The defaults of its other fields do not depend on the address.

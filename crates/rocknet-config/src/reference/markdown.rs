@@ -115,6 +115,7 @@ pub fn markdown() -> String {
             Section::Mirror,
             Section::Application,
             Section::Cgi,
+            Section::Php,
             Section::Auth,
         ],
     );
@@ -188,6 +189,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Mirror => format!("proxy.mirror.{}", key.name),
         Section::Application => format!("fastcgi.{}", key.name),
         Section::Cgi => format!("cgi.{}", key.name),
+        Section::Php => format!("php.{}", key.name),
         Section::Auth => format!("auth.{}", key.name),
         _ => key.name.to_owned(),
     }

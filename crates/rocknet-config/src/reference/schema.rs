@@ -137,6 +137,7 @@ fn name(section: Section) -> &'static str {
         Section::Mirror => "mirror",
         Section::Application => "application",
         Section::Cgi => "cgi",
+        Section::Php => "php",
         Section::Auth => "auth",
         Section::Ca => "ca",
         Section::TlsDns => "tls_dns",

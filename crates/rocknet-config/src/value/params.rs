@@ -1,4 +1,4 @@
-//! Parses `params`, the variables that are set for applications and programs.
+//! Parses `params` and `env`, the variables that are set for applications and programs.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,13 @@ const MAX_VALUE: usize = 4096;
 
 /// Reads the variables of `params`; an empty value removes a variable.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
+    variables(check, table, "params")
+}
+
+/// Reads the variables in the table that is the value of `key`.
+pub(crate) fn variables(check: &mut Check<'_>, table: &Table, key: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
-    for (name, entry) in table.table("params").map(Table::in_order).unwrap_or_default() {
+    for (name, entry) in table.table(key).map(Table::in_order).unwrap_or_default() {
         let Some(written) = entry.node.written() else { continue };
         let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         let (message, help) = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_name_byte) {

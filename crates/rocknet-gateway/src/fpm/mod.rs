@@ -41,7 +41,7 @@ pub fn backend(php: &Php, backends: &Backends) -> Arc<Backend> {
             host: host.clone(),
             own_php: None,
         },
-        Php::Managed { version, socket } => BackendAddress {
+        Php::Managed { version, socket, .. } => BackendAddress {
             host: Host::Unix(socket.clone()),
             own_php: Some(*version),
         },

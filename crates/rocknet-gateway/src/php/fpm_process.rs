@@ -1,5 +1,6 @@
 //! One php-fpm (or php-cgi) process: starts it, reads its standard error, restarts it when it ends, and stops it.
 
+mod slow_log;
 mod stderr;
 mod stop;
 
@@ -18,10 +19,12 @@ use rustix::process::Signal;
 use super::CONNECT_TIMEOUT;
 use super::event::PhpEvent;
 use super::installed::{self, Installed, Sapi};
+use super::launch;
 use super::pool::{self, PhpProgram, Pool};
 use super::report::PoolProgress;
 use super::{PhpSockets, missing_message};
 use crate::accounts::Process;
+use slow_log::SlowLog;
 use stderr::{Run, StderrTail};
 
 /// Delay before the second restart. The first restart is immediate, because most crashes do not repeat; each later
@@ -123,6 +126,11 @@ impl FpmProcess {
         }
     }
 
+    /// Returns the name of the pool for operators.
+    fn name(&self) -> String {
+        self.sockets.name(&self.socket).unwrap_or_else(|| self.pool.base_name())
+    }
+
     /// Returns whether the process has ended and is not restarted.
     pub fn is_gone(&self) -> bool {
         matches!(self.state, FpmState::Gone)
@@ -200,12 +208,12 @@ impl FpmProcess {
     pub fn restart(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Waiting(Instant::now())) {
             FpmState::Running { process, .. } => {
-                tracing::info!("PHP {} is restarted by request", self.pool.program.version());
+                tracing::info!("PHP {} is restarted by request", self.name());
                 self.drain(process);
             }
             FpmState::Waiting(_) => {}
             FpmState::Stopped => {
-                tracing::info!("PHP {} is started by request", self.pool.name());
+                tracing::info!("PHP {} is started by request", self.name());
                 // Requests wait for the new process from now on.
                 self.sockets.set_failure(&self.socket, None);
                 self.failures = 0;
@@ -235,7 +243,7 @@ impl FpmProcess {
                 return;
             }
         }
-        let name = self.pool.name();
+        let name = self.name();
         tracing::info!("PHP {name} is stopped by request");
         let reason = format!("PHP {name} was stopped by request; `rocknet php --start {name}` starts it");
         self.sockets.set_failure(&self.socket, Some(reason));
@@ -290,14 +298,15 @@ impl FpmProcess {
         };
         let passed = self.listener.insert(listener).try_clone()?;
         let pool_id = (self.number, self.folder.as_path());
-        let (launch, stderr_pipe) = pool::launch(&self.pool, installed, pool_id, passed.into())?;
+        let (launch, stderr_pipe) = launch::launch(&self.pool, installed, pool_id, passed.into())?;
         let process = launch.start()?;
         let run = Run {
             pool: self.number,
             number: self.run,
         };
         let tail = self.stderr_tail.clone();
-        stderr::read(stderr_pipe, run, installed.version(), tail, self.sender.clone());
+        let slow_log = SlowLog::new(self.name(), self.socket.clone(), Arc::clone(&self.sockets));
+        stderr::read(stderr_pipe, run, slow_log, tail, self.sender.clone());
         Ok(process)
     }
 
@@ -306,11 +315,11 @@ impl FpmProcess {
         if run != self.run {
             return;
         }
-        let version = self.pool.program.version();
+        let name = self.name();
         if let FpmState::Running { ready, .. } = &mut self.state {
             *ready = true;
             self.sockets.set_failure(&self.socket, None);
-            tracing::info!("PHP {version} is ready");
+            tracing::info!("PHP {name} is ready");
         }
     }
 
@@ -354,18 +363,18 @@ impl FpmProcess {
     fn failed(&mut self, why: &str, was_ready: bool) {
         let delay = restart_delay(self.failures);
         self.failures = self.failures.saturating_add(1);
-        let version = self.pool.program.version();
+        let name = self.name();
         let when = match delay.as_millis() {
             0 => "immediately".to_owned(),
             ms => format!("in {ms} ms"),
         };
-        tracing::error!("PHP {version} is not running: {why}; it will be restarted {when}");
+        tracing::error!("PHP {name} is not running: {why}; it will be restarted {when}");
         // Requests wait in the backlog if the restart is immediate, or if it is soon and will probably succeed.
         // Otherwise they fail at once.
         let may_wait = delay.is_zero() || was_ready && delay <= CONNECT_TIMEOUT;
         if !may_wait {
             self.sockets
-                .set_failure(&self.socket, Some(format!("PHP {version} is not running: {why}")));
+                .set_failure(&self.socket, Some(format!("PHP {name} is not running: {why}")));
             self.close();
         }
         self.state = FpmState::Waiting(Instant::now() + delay);

@@ -1,20 +1,20 @@
 //! The server's interface to the PHP that it runs itself: plans the pools of a configuration, then applies the plan.
 //! Dropping the manager ends all pools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rocknet_config::Config;
-use rocknet_config::model::{Mode, Php, PhpVersion};
+use rocknet_config::model::{Mode, Php};
 
 use super::event::PhpEvent;
 use super::pool::{self, PhpProgram, Pool};
 use super::report::{PoolReport, processes};
 use super::run_folder::RunFolder;
 use super::supervisor::Supervisor;
-use super::{PhpSockets, choose, installed, lock, settings, settings_mut, wanted};
+use super::{PhpSockets, WantedPhp, choose, installed, lock, pool_names, settings, settings_mut, wanted};
 
 /// Maximum length of the path of a Unix socket in bytes that every supported system accepts.
 const MAX_SOCKET_PATH: usize = 103;
@@ -82,13 +82,13 @@ impl PhpManager {
         })?;
         let found = installed();
         let mut pools: Vec<(u32, Pool)> = Vec::new();
-        let mut sockets: Vec<((PhpVersion, Option<String>), PathBuf)> = Vec::new();
-        for (version, user) in wanted {
-            let program = match choose(&found, version) {
+        let mut sockets: Vec<(WantedPhp, PathBuf)> = Vec::new();
+        for wanted in wanted {
+            let program = match choose(&found, wanted.version) {
                 Some(installed) => PhpProgram::Found(installed.clone()),
-                None => PhpProgram::Missing(version),
+                None => PhpProgram::Missing(wanted.version),
             };
-            let pool = pool(config, program, user.clone());
+            let pool = pool(config, program, &wanted);
             // A pool without changes keeps its number, its php-fpm and its socket.
             let existing = state.pools.iter().chain(&pools).find(|(_, other)| *other == pool);
             let number = match existing {
@@ -109,23 +109,28 @@ impl PhpManager {
                     socket.display()
                 ));
             }
-            sockets.push(((version, user), socket));
+            sockets.push((wanted, socket));
         }
         for settings in settings_mut(config) {
-            if let Some(Php::Managed { version, socket }) = &mut settings.php
-                && let Some((_, path)) = sockets
-                    .iter()
-                    .find(|((planned, user), _)| planned == version && *user == settings.user)
+            let wanted = WantedPhp::of(settings);
+            if let Some(Php::Managed { socket, .. }) = &mut settings.php
+                && let Some((_, path)) = sockets.iter().find(|(planned, _)| wanted.as_ref() == Some(planned))
             {
                 socket.clone_from(path);
             }
         }
-        let known = state.pools.iter().chain(&pools);
-        self.sockets.set_names(
-            known
-                .map(|(number, known)| (pool::socket(&folder, *number), known.name()))
-                .collect(),
-        );
+        let planned = pools
+            .iter()
+            .map(|(number, pool)| (pool::socket(&folder, *number), pool));
+        let described = pool_names::describe(config, planned);
+        // Pools of the configuration in force keep their names until the plan is applied.
+        let in_force: Vec<_> = state
+            .pools
+            .iter()
+            .map(|(number, _)| pool::socket(&folder, *number))
+            .collect();
+        self.sockets
+            .describe(described, |socket| in_force.iter().any(|kept| kept == socket));
         Ok(PhpPlan(pools))
     }
 
@@ -155,7 +160,7 @@ impl PhpManager {
             let socket = pool::socket(running.folder.path(), *number);
             let progress = self.sockets.progress(&socket);
             PoolReport {
-                name: pool.name(),
+                name: self.name(&socket, pool),
                 version: pool.program.version(),
                 user: pool.user.clone(),
                 is_ready: progress.is_ready,
@@ -194,18 +199,25 @@ impl PhpManager {
         let Some(running) = &state.running else {
             return 0;
         };
-        let named = state.pools.iter().filter(|(_, pool)| pool.name() == wanted);
-        named
-            .filter(|(number, _)| {
-                let socket = pool::socket(running.folder.path(), *number);
-                let (progress, event) = (self.sockets.progress(&socket), event(*number));
+        let all = state
+            .pools
+            .iter()
+            .map(|(number, pool)| (number, pool, pool::socket(running.folder.path(), *number)));
+        all.filter(|(_, pool, socket)| self.name(socket, pool) == wanted)
+            .filter(|(number, _, socket)| {
+                let (progress, event) = (self.sockets.progress(socket), event(**number));
                 if progress.is_stopped && matches!(event, PhpEvent::Restart(_) | PhpEvent::Start(_)) {
                     // Requests wait for the start from now on, even before the thread handles the event.
-                    self.sockets.set_failure(&socket, None);
+                    self.sockets.set_failure(socket, None);
                 }
                 running.events.send(event).is_ok()
             })
             .count()
+    }
+
+    /// Returns the name of a pool for operators.
+    fn name(&self, socket: &Path, pool: &Pool) -> String {
+        self.sockets.name(socket).unwrap_or_else(|| pool.base_name())
     }
 
     /// Ends all pools. Blocks until they have ended.
@@ -258,13 +270,14 @@ impl Drop for RunningSupervisor {
     }
 }
 
-/// Returns the settings of the pool for a program and an account.
-fn pool(config: &Config, program: PhpProgram, user: Option<String>) -> Pool {
+/// Returns the pool that runs the program for sites and routes that want this PHP.
+fn pool(config: &Config, program: PhpProgram, wanted: &WantedPhp) -> Pool {
     let body_size = settings(config).map(|settings| settings.body_size).max();
     let body_size = body_size.unwrap_or_default();
     Pool {
         program,
-        user,
+        user: wanted.user.clone(),
+        settings: wanted.settings.clone(),
         dev: config.server.mode == Mode::Dev,
         // PHP reads 0 as unlimited, and its sizes are signed numbers of 64 bits.
         body_size: body_size.clamp(1, i64::MAX as u64),

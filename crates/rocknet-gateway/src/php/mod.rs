@@ -3,15 +3,19 @@
 //!
 //! ```text
 //! Config ─▶ manager.rs: plans pools ─▶ supervisor.rs, a thread ─▶ fpm_process.rs: runs one php-fpm
-//!             ├─ installed.rs: finds PHP                            └─ pool.rs: settings, command line, socket
+//!             ├─ installed.rs: finds PHP                            └─ launch.rs, pool_file.rs: its command line
 //!             └─ run_folder.rs: folder of the sockets, cleanup after a killed server
 //! ```
 
 mod event;
 mod fpm_process;
+mod info;
 mod installed;
+mod launch;
 mod manager;
 mod pool;
+mod pool_file;
+mod pool_names;
 mod report;
 mod run_folder;
 mod sockets;
@@ -21,8 +25,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rocknet_config::Config;
-use rocknet_config::model::{Php, PhpVersion, Settings};
+use rocknet_config::model::{Php, PhpSettings, PhpVersion, Settings};
 
+pub use self::info::{OpcacheSettings, PhpInfo};
 pub use self::installed::{Installed, Sapi, all as installed, choose};
 pub use self::manager::PhpManager;
 pub use self::report::PoolReport;
@@ -60,20 +65,42 @@ fn missing_message(version: PhpVersion, found: &[Installed]) -> String {
 
 /// Returns each version that RockNet should run itself for some site or route.
 fn versions(config: &Config) -> Vec<PhpVersion> {
-    let mut all: Vec<PhpVersion> = wanted(config).into_iter().map(|(version, _)| version).collect();
+    let mut all: Vec<PhpVersion> = wanted(config).into_iter().map(|wanted| wanted.version).collect();
     // Equal versions are adjacent, because `wanted` is sorted.
     all.dedup();
     all
 }
 
-/// Returns each version that RockNet should run itself, with the account of its scripts if the site names one.
-fn wanted(config: &Config) -> Vec<(PhpVersion, Option<String>)> {
-    let mut all: Vec<_> = settings(config)
-        .filter_map(|settings| match settings.php {
-            Some(Php::Managed { version, .. }) => Some((version, settings.user.clone())),
+/// PHP that RockNet should run itself for some site or route.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WantedPhp {
+    /// Version, as the configuration writes it.
+    pub version: PhpVersion,
+    /// Account of the scripts, if the site names one.
+    pub user: Option<String>,
+    /// Settings of php-fpm.
+    pub settings: PhpSettings,
+}
+
+impl WantedPhp {
+    /// Returns the PHP that RockNet should run for a site or route; `None` for none.
+    fn of(settings: &Settings) -> Option<WantedPhp> {
+        match &settings.php {
+            Some(Php::Managed {
+                version, settings: php, ..
+            }) => Some(WantedPhp {
+                version: *version,
+                user: settings.user.clone(),
+                settings: (**php).clone(),
+            }),
             _ => None,
-        })
-        .collect();
+        }
+    }
+}
+
+/// Returns every PHP that RockNet should run itself, each once, in the order of their versions.
+pub fn wanted(config: &Config) -> Vec<WantedPhp> {
+    let mut all: Vec<_> = settings(config).filter_map(WantedPhp::of).collect();
     all.sort_unstable();
     all.dedup();
     all

@@ -18,7 +18,8 @@ pub struct PoolProgress {
 /// State of a pool.
 #[derive(Debug, Clone)]
 pub struct PoolReport {
-    /// Name: version and account, such as `8.2` or `8.2@alice`.
+    /// Name: version and account, such as `8.2` or `8.2@alice`; with settings of its own also the first site that uses
+    /// it, such as `8.2/example.com`.
     pub name: String,
     /// Version of PHP.
     pub version: String,

@@ -2,6 +2,7 @@
 //! reports share them.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -18,8 +19,17 @@ pub struct PhpSockets {
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
     /// Progress of the pools by socket.
     progress: Mutex<BTreeMap<PathBuf, PoolProgress>>,
-    /// Pool names by socket, for the current configuration and the planned one.
-    names: Mutex<BTreeMap<PathBuf, String>>,
+    /// Names and sites of the pools by socket, for the current configuration and the planned one.
+    descriptions: Mutex<BTreeMap<PathBuf, PoolDescription>>,
+}
+
+/// Name and sites of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolDescription {
+    /// Name for operators, such as `8.2`, `8.2@alice` or `8.2/example.com`.
+    pub name: String,
+    /// Roots of the sites and routes that use the pool, each with the name of its site.
+    pub roots: Vec<(PathBuf, String)>,
 }
 
 impl PhpSockets {
@@ -41,14 +51,29 @@ impl PhpSockets {
         Arc::clone(lock(&self.responded).entry(socket.to_owned()).or_default())
     }
 
-    /// Returns the name of the pool at `socket`, such as `8.2` or `8.2@alice`; `None` if no pool has this socket.
+    /// Returns the name of the pool at `socket`; `None` if no pool has this socket.
     pub fn name(&self, socket: &Path) -> Option<String> {
-        lock(&self.names).get(socket).cloned()
+        let all = lock(&self.descriptions);
+        all.get(socket).map(|description| description.name.clone())
     }
 
-    /// Replaces the names of all pools.
-    pub(super) fn set_names(&self, names: BTreeMap<PathBuf, String>) {
-        *lock(&self.names) = names;
+    /// Returns the site that a script of the pool at `socket` belongs to: the one with the longest root that contains
+    /// the script. `None` if no root contains it. Blocks on the disk.
+    pub(super) fn site(&self, socket: &Path, script: &Path) -> Option<String> {
+        let roots = lock(&self.descriptions).get(socket)?.roots.clone();
+        let real = roots
+            .into_iter()
+            .filter_map(|(root, site)| Some((fs::canonicalize(root).ok()?, site)));
+        let containing = real.filter(|(root, _)| script.starts_with(root));
+        let longest = containing.max_by_key(|(root, _)| root.as_os_str().len());
+        longest.map(|(_, site)| site)
+    }
+
+    /// Sets the names and sites of pools, and removes those of pools that are not `kept`.
+    pub(super) fn describe(&self, pools: BTreeMap<PathBuf, PoolDescription>, kept: impl Fn(&Path) -> bool) {
+        let mut all = lock(&self.descriptions);
+        all.retain(|socket, _| kept(socket));
+        all.extend(pools);
     }
 
     /// Returns the progress of the pool at `socket`.
@@ -68,6 +93,7 @@ impl PhpSockets {
     pub(super) fn forget(&self, socket: &Path) {
         self.set_failure(socket, None);
         lock(&self.responded).remove(socket);
+        lock(&self.descriptions).remove(socket);
         lock(&self.progress).remove(socket);
     }
 }

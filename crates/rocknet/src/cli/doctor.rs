@@ -17,6 +17,7 @@ mod lookup;
 mod names;
 mod open_files;
 mod php;
+mod php_settings;
 mod ports;
 mod quic;
 mod registry;

@@ -142,6 +142,7 @@ fn enable_php(config: &mut Config) {
         settings.index.insert(0, "index.php".to_owned());
         settings.php = Some(Php::Managed {
             version: PhpVersion::Newest,
+            settings: Box::default(),
             // The PHP manager sets the path before php-fpm starts.
             socket: PathBuf::new(),
         });

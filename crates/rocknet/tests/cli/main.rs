@@ -25,6 +25,7 @@ mod isolated;
 mod load;
 mod logs;
 mod new_files;
+mod php_slow_log;
 mod php_versions;
 mod program;
 mod reload_load;

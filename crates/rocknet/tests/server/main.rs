@@ -47,6 +47,7 @@ mod php_disconnects;
 mod php_fpm;
 mod php_labels;
 mod php_managed;
+mod php_settings;
 mod placeholders;
 mod proxy;
 mod proxy_backup;

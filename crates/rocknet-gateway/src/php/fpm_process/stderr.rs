@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::super::lock;
+use super::slow_log::SlowLog;
 use crate::php::event::PhpEvent;
 
 /// Number of the last lines on standard error that are reported when a process ends.
@@ -54,8 +55,9 @@ pub struct Run {
 }
 
 /// Reads standard error of a process to the end, on a separate thread. Sends [`PhpEvent::Ready`] when php-fpm accepts
-/// requests, and [`PhpEvent::StderrClosed`] at the end. `version`: version of PHP, for the log.
-pub fn read(stderr: PipeReader, run: Run, version: String, tail: StderrTail, sender: Sender<PhpEvent>) {
+/// requests, and [`PhpEvent::StderrClosed`] at the end. `slow_log`: the log of slow requests, which has the name of the
+/// pool.
+pub fn read(stderr: PipeReader, run: Run, mut slow_log: SlowLog, tail: StderrTail, sender: Sender<PhpEvent>) {
     let read = move || {
         let mut reader = BufReader::new(stderr);
         let mut line = Vec::new();
@@ -66,13 +68,17 @@ pub fn read(stderr: PipeReader, run: Run, version: String, tail: StderrTail, sen
                 _ => break,
             }
             let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-            log_line(&version, &text);
+            if slow_log.take(&text) {
+                continue;
+            }
+            log_line(slow_log.pool(), &text);
             if !text.contains(NOTICE) {
                 tail.push(text);
             } else if text.ends_with(READY) {
                 let _ = sender.send(PhpEvent::Ready(run.pool, run.number));
             }
         }
+        slow_log.end_trace();
         let _ = sender.send(PhpEvent::StderrClosed(run.pool, run.number));
     };
     // Without the thread no output is read, and the end of the process is noticed at the next check.
@@ -81,13 +87,13 @@ pub fn read(stderr: PipeReader, run: Run, version: String, tail: StderrTail, sen
 
 /// Logs a line of php-fpm: notices, debug messages and empty lines at level debug, warnings at level warn, and all
 /// other lines at level error.
-fn log_line(version: &str, line: &str) {
+fn log_line(pool: &str, line: &str) {
     let is = |word: &str| line.contains(word);
     if is(NOTICE) || is("] DEBUG: ") || line.is_empty() {
-        tracing::debug!(php = version, "{line}");
+        tracing::debug!(php = pool, "{line}");
     } else if is("] WARNING: ") {
-        tracing::warn!(php = version, "{line}");
+        tracing::warn!(php = pool, "{line}");
     } else {
-        tracing::error!(php = version, "{line}");
+        tracing::error!(php = pool, "{line}");
     }
 }

@@ -24,6 +24,7 @@ fn process(folder: &Path, sapi: Sapi, program: PathBuf) -> (FpmProcess, Receiver
     let pool = Pool {
         program: PhpProgram::Found(installed),
         user: None,
+        settings: rocknet_config::model::PhpSettings::default(),
         dev: false,
         body_size: 1 << 20,
         drain_timeout: TIMEOUT,

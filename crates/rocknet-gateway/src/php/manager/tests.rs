@@ -23,6 +23,7 @@ fn manager(folder: &std::path::Path) -> (PhpManager, PathBuf, Receiver<PhpEvent>
     let pool = Pool {
         program,
         user: None,
+        settings: rocknet_config::model::PhpSettings::default(),
         dev: false,
         body_size: 1,
         drain_timeout: Duration::ZERO,

@@ -3,7 +3,8 @@
 use super::facts::DoctorFacts;
 use super::verdict::Check;
 use super::{
-    accounts, certificates, clock, folders, local_ca, names, open_files, php, ports, quic, sandbox_support, sockets,
+    accounts, certificates, clock, folders, local_ca, names, open_files, php, php_settings, ports, quic,
+    sandbox_support, sockets,
 };
 
 /// A check: returns its results, or nothing if the configuration does not need it.
@@ -21,6 +22,7 @@ const CHECKS: &[CheckFn] = &[
     sockets::check,
     sandbox_support::check,
     php::check,
+    php_settings::check,
     open_files::check,
     clock::check,
 ];

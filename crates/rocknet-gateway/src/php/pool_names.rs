@@ -1,0 +1,53 @@
+//! Names of pools for operators, and the sites of each pool.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rocknet_config::Config;
+use rocknet_config::model::{Php, PhpSettings, Settings};
+
+use super::pool::Pool;
+use super::sockets::PoolDescription;
+
+/// Returns the name and the sites of each pool, by socket. A pool without settings of its own is named by version and
+/// account. Other names also have the first site that uses the pool, and a number if that site uses several such pools.
+/// `config`: the configuration with the sockets of its pools.
+pub fn describe<'p>(
+    config: &Config,
+    pools: impl Iterator<Item = (PathBuf, &'p Pool)>,
+) -> BTreeMap<PathBuf, PoolDescription> {
+    let mut roots: BTreeMap<PathBuf, Vec<(PathBuf, String)>> = BTreeMap::new();
+    for site in &config.sites {
+        let routes = site.routes.iter().map(|route| &route.settings);
+        for settings in std::iter::once(&site.settings).chain(routes) {
+            let Settings {
+                php: Some(Php::Managed { socket, .. }),
+                root: Some(root),
+                ..
+            } = settings
+            else {
+                continue;
+            };
+            let of_pool = roots.entry(socket.clone()).or_default();
+            if !of_pool.iter().any(|(known, of)| known == root && *of == site.name) {
+                of_pool.push((root.clone(), site.name.clone()));
+            }
+        }
+    }
+    let mut all: BTreeMap<PathBuf, PoolDescription> = BTreeMap::new();
+    for (socket, pool) in pools {
+        let roots = roots.remove(&socket).unwrap_or_default();
+        let name = match roots.first() {
+            Some((_, site)) if pool.settings != PhpSettings::default() => format!("{}/{site}", pool.base_name()),
+            _ => pool.base_name(),
+        };
+        let is_taken = |name: &str| all.values().any(|other| other.name == name);
+        let numbered = (2..).map(|number: u32| format!("{name}#{number}"));
+        let free = std::iter::once(name.clone())
+            .chain(numbered)
+            .find(|name| !is_taken(name));
+        let name = free.unwrap_or(name);
+        all.insert(socket, PoolDescription { name, roots });
+    }
+    all
+}
