@@ -4,7 +4,7 @@ use crate::binding::{SettingRows, host, list, quoted};
 use crate::choice::Choice;
 use crate::keys::rule::RequestScheme;
 use crate::keys::{self, Section};
-use crate::model::{Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
+use crate::model::{Conditions, Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
 
 pub use crate::binding::{EffectiveSetting, SettingGroup, pattern};
 
@@ -68,12 +68,14 @@ pub fn site<'c>(config: &'c Config, host: &str, port: Option<u16>) -> Option<&'c
 }
 
 /// Returns the most specific route of a path: exact, then the longest prefix, then the glob with the most characters
-/// other than `*`. Returns `None` if no route matches.
+/// other than `*`, then the longest regular expression. Returns `None` if no route matches.
 pub fn route<'c>(site: &'c Site, path: &str) -> Option<&'c Route> {
     let rank = |pattern: &Pattern| match pattern {
         Pattern::Exact(_) => (3, 0),
         Pattern::Prefix(prefix) => (2, prefix.len()),
         Pattern::Glob(glob) => (1, glob.chars().filter(|c| *c != '*').count()),
+        // The longest expression is the first in the order of the patterns.
+        Pattern::Regex(_) => (0, 0),
     };
     let matching = site.routes.iter().filter(|route| route.pattern.matches(path));
     // The routes are sorted by pattern, regardless of their order in the file. Of equal ranks, the first takes
@@ -108,15 +110,7 @@ fn rule_row(rule: &Rule, number: usize) -> EffectiveSetting {
 
 /// Renders the conditions and the action of a rule as TOML.
 fn rendered_rule(rule: &Rule) -> String {
-    let mut words = Vec::new();
-    match &rule.when.paths[..] {
-        [] => {}
-        [one] => words.push(format!("path = {}", quoted(&pattern(one)))),
-        several => {
-            let paths = several.iter().map(|path| quoted(&pattern(path)));
-            words.push(format!("path = {}", list(paths)));
-        }
-    }
+    let mut words = paths(&rule.when);
     match &rule.action {
         RuleAction::Pass => {}
         RuleAction::Rewrite(to) => words.push(format!("rewrite = {}", quoted(to))),
@@ -131,13 +125,39 @@ fn rendered_rule(rule: &Rule) -> String {
     if rule.last {
         words.push("last = true".to_owned());
     }
-    let when = &rule.when;
-    let texts = |all: &[String]| list(all.iter().map(|text| quoted(text)));
-    if !when.hosts.is_empty() {
-        words.push(format!("host = {}", list(when.hosts.iter().map(host))));
+    words.extend(conditions(&rule.when));
+    if !rule.unless.is_empty() {
+        let exceptions = rule.unless.iter().map(|when| {
+            let words: Vec<_> = paths(when).into_iter().chain(conditions(when)).collect();
+            format!("{{ {} }}", words.join(", "))
+        });
+        words.push(format!("unless = {}", list(exceptions)));
+    }
+    format!("{{ {} }}", words.join(", "))
+}
+
+/// Renders `path`, if the conditions have it.
+fn paths(when: &Conditions) -> Vec<String> {
+    match &when.paths[..] {
+        [] => Vec::new(),
+        [one] => vec![format!("path = {}", quoted(&pattern(one)))],
+        several => {
+            let paths = several.iter().map(|path| quoted(&pattern(path)));
+            vec![format!("path = {}", list(paths))]
+        }
+    }
+}
+
+/// Renders the conditions other than `path`.
+fn conditions(when: &Conditions) -> Vec<String> {
+    let mut words = Vec::new();
+    let texts = |all: Vec<String>| list(all.iter().map(|text| quoted(text)));
+    if !when.hosts.is_empty() || !when.host_regexes.is_empty() {
+        let regexes = when.host_regexes.iter().map(|regex| quoted(&regex.to_string()));
+        words.push(format!("host = {}", list(when.hosts.iter().map(host).chain(regexes))));
     }
     if !when.methods.is_empty() {
-        words.push(format!("method = {}", texts(&when.methods)));
+        words.push(format!("method = {}", texts(when.methods.clone())));
     }
     for (key, patterns) in [
         ("header", &when.headers),
@@ -145,17 +165,15 @@ fn rendered_rule(rule: &Rule) -> String {
         ("query", &when.query),
     ] {
         let pairs: Vec<_> = (patterns.iter())
-            .map(|(name, pattern)| format!("{} = {}", quoted(name), quoted(pattern)))
+            .map(|(name, pattern)| format!("{} = {}", quoted(name), quoted(&pattern.to_string())))
             .collect();
         if !pairs.is_empty() {
             words.push(format!("{key} = {{ {} }}", pairs.join(", ")));
         }
     }
     if !when.clients.is_empty() {
-        words.push(format!(
-            "client = {}",
-            texts(&when.clients.iter().map(ToString::to_string).collect::<Vec<_>>())
-        ));
+        let ranges = when.clients.iter().map(ToString::to_string).collect();
+        words.push(format!("client = {}", texts(ranges)));
     }
     if let Some(condition) = &when.existence {
         let kinds = condition.kinds.iter().map(|kind| quoted(kind.word()));
@@ -170,7 +188,7 @@ fn rendered_rule(rule: &Rule) -> String {
         };
         words.push(format!("scheme = {}", quoted(scheme.word())));
     }
-    format!("{{ {} }}", words.join(", "))
+    words
 }
 
 /// Returns the first characters of a text, followed by `…` if the text is longer.

@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod captures;
 pub mod client_ranges;
 pub mod edit;
 pub mod environment;

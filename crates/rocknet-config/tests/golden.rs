@@ -134,6 +134,9 @@ fn write_site(text: &mut String, site: &Site, config: &Config) {
         let last = if rule.last { ", last" } else { "" };
         writeln!(text, "  rule at line {}{last}", rule.span.line).unwrap();
         writeln!(text, "    {:?}", rule.when).unwrap();
+        for exception in &rule.unless {
+            writeln!(text, "    unless {exception:?}").unwrap();
+        }
         writeln!(text, "    {:?}", rule.action).unwrap();
     }
     for Route {

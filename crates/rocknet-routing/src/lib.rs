@@ -18,6 +18,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod captures;
 pub mod glob;
 pub mod hosts;
 pub mod redirects;

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use rocknet_config::model::{Pattern, Redirect};
+use rocknet_config::captures::CaptureNames;
+use rocknet_config::model::{Pattern, Redirect, RegexPattern};
 
+use super::captures::Captures;
 use super::target::{NoHost, RequestTarget, Target, TargetError};
 use super::trie::{DuplicatePattern, RouteTrie};
 
@@ -21,6 +23,8 @@ pub struct Redirects {
 #[derive(Debug, Clone)]
 struct RedirectTarget {
     to: Target,
+    /// Regular expression of the moved paths, with the names of its groups, if it is one.
+    regex: Option<(RegexPattern, Box<[String]>)>,
     status: u16,
 }
 
@@ -39,10 +43,13 @@ impl Redirects {
             if !STATUSES.contains(&redirect.status) {
                 return Err(bad(TargetError::BadStatus));
             }
-            let has_star = !matches!(redirect.from, Pattern::Exact(_));
-            let to = Target::new(&redirect.to, has_star).map_err(bad)?;
+            let names = CaptureNames::of_pattern(&redirect.from);
             let moved = RedirectTarget {
-                to,
+                to: Target::new(&redirect.to, &names, false).map_err(bad)?,
+                regex: match &redirect.from {
+                    Pattern::Regex(regex) => Some((regex.clone(), names.names().into())),
+                    _ => None,
+                },
                 status: redirect.status,
             };
             targets
@@ -62,7 +69,11 @@ impl Redirects {
         let Some((moved, matched)) = self.targets.find(request.path) else {
             return Ok(None);
         };
-        moved.to.write(request, matched.star, location)?;
+        let captures = match &moved.regex {
+            None => Captures::of_star(matched.star),
+            Some((regex, names)) => Captures::of_path(regex, request.path, names).unwrap_or_default(),
+        };
+        moved.to.write(request, &captures, location)?;
         Ok(Some(moved.status))
     }
 
@@ -88,11 +99,7 @@ pub struct RedirectError {
 
 impl fmt::Display for RedirectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, star) = match &self.from {
-            Pattern::Exact(text) | Pattern::Glob(text) => (text, ""),
-            Pattern::Prefix(text) => (text, "*"),
-        };
-        write!(f, "redirect `{from}{star}`: {}", self.error)
+        write!(f, "redirect `{}`: {}", self.from, self.error)
     }
 }
 

@@ -5,13 +5,15 @@ mod facts;
 
 use std::fmt;
 
-use rocknet_config::model::{self, Pattern, RuleAction};
+use rocknet_config::captures::CaptureNames;
+use rocknet_config::model::{self, RuleAction};
 use rocknet_config::template::{Scope, Template, Values};
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 
-use self::condition::Matcher;
+use self::condition::{Matcher, UnknownPath};
 pub use self::facts::{LookupError, RequestFacts};
+use super::captures::Captures;
 use super::target::{NoHost, RequestTarget, Target, TargetError};
 
 /// The rules of a site, which apply before its routes.
@@ -56,6 +58,8 @@ pub struct RuleError {
 #[derive(Debug)]
 struct Rule {
     when: Matcher,
+    /// Exceptions: the rule does not apply if one of them matches.
+    unless: Box<[Matcher]>,
     action: Action,
     /// True if no later rule is applied once this rule matches.
     last: bool,
@@ -108,8 +112,8 @@ impl Rules {
         let mut current = CurrentTarget { path, target: None };
         for rule in &self.0 {
             let (raw_path, query) = current.raw(request);
-            let star = match rule.when.matches(request, &current.path, query, facts) {
-                Ok(Some(star)) => star,
+            let captures = match rule.matches(request, &current.path, query, facts) {
+                Ok(Some(captures)) => captures,
                 Ok(None) => continue,
                 Err(unknown) if unknown.error == LookupError::WouldBlock => {
                     return RuleOutcome::NeedsLookup(unknown.path);
@@ -129,7 +133,7 @@ impl Rules {
             match &rule.action {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
-                    if let Err(NoHost) = to.write(&target, star, &mut written) {
+                    if let Err(NoHost) = to.write(&target, &captures, &mut written) {
                         return RuleOutcome::NoHost;
                     }
                     // The route lookup refuses a target that is not a valid path, so no further rule is applied.
@@ -144,7 +148,7 @@ impl Rules {
                     }
                 }
                 Action::Redirect { to, status } => {
-                    if let Err(NoHost) = to.write(&target, star, &mut written) {
+                    if let Err(NoHost) = to.write(&target, &captures, &mut written) {
                         return RuleOutcome::NoHost;
                     }
                     let (status, location) = (*status, written);
@@ -188,15 +192,15 @@ impl CurrentTarget {
 
 impl Rule {
     fn new(rule: &model::Rule) -> Result<Rule, TargetError> {
-        // An exact path has no star, so a request that matches it has no text for `{*}`.
-        let has_star = !rule.when.paths.iter().any(|path| matches!(path, Pattern::Exact(_)));
+        let names = CaptureNames::of_rule(&rule.when);
         Ok(Rule {
-            when: Matcher::new(&rule.when),
+            when: Matcher::new(&rule.when, names.names()),
+            unless: rule.unless.iter().map(|when| Matcher::new(when, &[])).collect(),
             action: match &rule.action {
                 RuleAction::Pass => Action::Pass,
-                RuleAction::Rewrite(to) => Action::Rewrite(Target::new(to, has_star)?),
+                RuleAction::Rewrite(to) => Action::Rewrite(Target::new(to, &names, true)?),
                 RuleAction::Redirect { to, status } => Action::Redirect {
-                    to: Target::new(to, has_star)?,
+                    to: Target::new(to, &names, false)?,
                     status: *status,
                 },
                 RuleAction::Respond { status, body } => Action::Respond {
@@ -212,6 +216,25 @@ impl Rule {
             },
             last: rule.last,
         })
+    }
+
+    /// Returns the captures for the target; `None` if a condition does not hold, or if an exception applies.
+    fn matches<'r>(
+        &self,
+        request: &Request<'r>,
+        path: &str,
+        query: Option<&'r [u8]>,
+        facts: &dyn RequestFacts,
+    ) -> Result<Option<Captures<'r>>, UnknownPath> {
+        let Some(captures) = self.when.matches(request, path, query, facts)? else {
+            return Ok(None);
+        };
+        for exception in &self.unless {
+            if exception.matches(request, path, query, facts)?.is_some() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(captures))
     }
 }
 

@@ -4,7 +4,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use rocknet_config::captures::{Capture, CaptureNames, TargetPart};
 use rocknet_config::template::{Piece as TemplatePiece, Placeholder, Scope, Template, Values};
+
+use crate::captures::{CapturedText, Captures};
 
 /// The request target whose parts are filled into the target of a redirect or rewrite.
 #[derive(Clone, Copy)]
@@ -36,10 +39,9 @@ pub enum TargetError {
     BadHost,
     /// `{*}` is part of the host, so clients could choose the host of the redirect.
     StarInHost,
-    /// The target contains `{*}`, but the pattern has no `*`.
-    NoStar,
-    /// The target contains `{*}` more than four times.
-    TooManyStars,
+    /// The target contains a capture that the conditions do not provide, such as `{*}` for a pattern without `*`, or
+    /// more than nine.
+    BadCapture,
     /// A placeholder is unknown, or it is one that the host must not contain.
     BadPlaceholder,
     /// The status is not a redirect status.
@@ -58,10 +60,9 @@ impl fmt::Display for TargetError {
                 "the target's host is missing or not well-formed; write it as `https://example.com/…`"
             }
             TargetError::StarInHost => "`{*}` must not be part of the host; put a `/` before it",
-            TargetError::NoStar => {
-                "`{*}` stands for the text matched by `*`, but the pattern has no `*`; add one, or remove `{*}`"
+            TargetError::BadCapture => {
+                "the target contains `{*}` or a number in braces, but the pattern has no such `*` or group"
             }
-            TargetError::TooManyStars => "`{*}` appears more than four times",
             TargetError::BadPlaceholder => {
                 "the target contains an unknown placeholder, or its host one other than `{host}` and `{authority}`"
             }
@@ -82,12 +83,14 @@ pub(super) struct Target {
 enum Piece {
     /// Text that is already percent-encoded.
     Literal(Box<[u8]>),
-    /// The text matched by the star, and the part of the URL into which it is inserted.
-    Star(UrlPart),
+    /// A text that the conditions matched, and the part of the URL into which it is inserted.
+    Capture(Capture, UrlPart),
     /// A value of the request, and the part of the URL into which it is inserted.
     Value(Placeholder, UrlPart),
     /// The query of the request. A target with a query has no such piece.
     Query,
+    /// The query of the request, after a query of the target.
+    MoreQuery,
 }
 
 /// The part of a URL. It determines the characters that are percent-encoded.
@@ -100,29 +103,33 @@ enum UrlPart {
 }
 
 impl Target {
-    /// Parses a target. `has_star`: true if the pattern has a star, so that `{*}` is allowed.
-    pub(super) fn new(to: &str, has_star: bool) -> Result<Target, TargetError> {
-        let stars = to.matches(STAR).count();
-        if stars > 0 && !has_star {
-            return Err(TargetError::NoStar);
-        }
-        if stars > MAX_STARS {
-            return Err(TargetError::TooManyStars);
+    /// Parses a target. `names`: captures that it may contain. `keeps_query`: true if the query of the request follows
+    /// a query of the target. Without a query of its own, every target keeps that of the request, unless it ends in
+    /// `?`.
+    pub(super) fn new(to: &str, names: &CaptureNames, keeps_query: bool) -> Result<Target, TargetError> {
+        if names.error(to).is_some() {
+            return Err(TargetError::BadCapture);
         }
         let origin = origin_length(to)?;
         let mut pieces = Vec::new();
-        push_part(&mut pieces, &to[..origin].to_ascii_lowercase(), UrlPart::Host)?;
+        push_part(&mut pieces, &to[..origin].to_ascii_lowercase(), UrlPart::Host, names)?;
         let (rest, fragment) = split_at_mark(&to[origin..], '#');
         let (path, query) = split_at_mark(rest, '?');
-        push_part(&mut pieces, path, UrlPart::Path)?;
+        push_part(&mut pieces, path, UrlPart::Path, names)?;
         match query {
-            Some(query) => push_part(&mut pieces, query, UrlPart::Query)?,
+            // The query of the request is dropped.
+            Some("?") => {}
+            Some(query) => {
+                push_part(&mut pieces, query, UrlPart::Query, names)?;
+                let has_query = pieces.contains(&Piece::Value(Placeholder::Query, UrlPart::Query));
+                pieces.extend((keeps_query && !has_query).then_some(Piece::MoreQuery));
+            }
             // `{target}` includes the query of the request.
             None if pieces.contains(&Piece::Value(Placeholder::Target, UrlPart::Path)) => {}
             None => pieces.push(Piece::Query),
         }
         if let Some(fragment) = fragment {
-            push_part(&mut pieces, fragment, UrlPart::Fragment)?;
+            push_part(&mut pieces, fragment, UrlPart::Fragment, names)?;
         }
         Ok(Target {
             pieces: pieces.into(),
@@ -132,8 +139,8 @@ impl Target {
 
     /// Appends the target to `location`.
     ///
-    /// The text matched by `star`, a range of the decoded path, keeps the percent-encoding of the request. If the path
-    /// was normalized (`//`, `..`), the decoded text is encoded again.
+    /// A captured range of the decoded path keeps the percent-encoding of the request. If the path was normalized
+    /// (`//`, `..`), the decoded text is encoded again.
     ///
     /// # Errors
     ///
@@ -141,18 +148,24 @@ impl Target {
     pub(super) fn write(
         &self,
         request: &RequestTarget<'_>,
-        star: Range<usize>,
+        captures: &Captures<'_>,
         location: &mut Vec<u8>,
     ) -> Result<(), NoHost> {
         let start = location.len();
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(bytes) => location.extend_from_slice(bytes),
-                Piece::Star(part) => push_star(location, request, &star, *part),
+                Piece::Capture(capture, part) => push_captured(location, request, captures.text(*capture), *part),
                 Piece::Value(placeholder, part) => value::push(location, request, placeholder, *part)?,
                 Piece::Query => {
                     if let Some(query) = request.query {
                         location.push(b'?');
+                        push_encoded(location, query, is_sent_query, Triplets::Keep);
+                    }
+                }
+                Piece::MoreQuery => {
+                    if let Some(query) = request.query.filter(|query| !query.is_empty()) {
+                        location.push(b'&');
                         push_encoded(location, query, is_sent_query, Triplets::Keep);
                     }
                 }
@@ -218,7 +231,7 @@ fn split_at_mark(text: &str, mark: char) -> (&str, Option<&str>) {
 }
 
 /// Appends the pieces of one part of the URL. A query includes its `?` and a fragment its `#`.
-fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) -> Result<(), TargetError> {
+fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart, names: &CaptureNames) -> Result<(), TargetError> {
     let mark = match part {
         UrlPart::Host | UrlPart::Path => "",
         UrlPart::Query => "?",
@@ -237,10 +250,14 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) -> Result<(), T
         }
         pieces.extend(piece);
     };
-    for (index, text) in text.strip_prefix(mark).unwrap_or(text).split(STAR).enumerate() {
-        if index > 0 {
-            flush(&mut literal, Some(Piece::Star(part)));
-        }
+    for target_part in names.split(text.strip_prefix(mark).unwrap_or(text)) {
+        let text = match target_part {
+            TargetPart::Text(text) => text,
+            TargetPart::Capture(capture) => {
+                flush(&mut literal, Some(Piece::Capture(capture, part)));
+                continue;
+            }
+        };
         let template = Template::parse(text, Scope::Request).map_err(|_| TargetError::BadPlaceholder)?;
         for piece in template.pieces() {
             match piece {
@@ -255,24 +272,25 @@ fn push_part(pieces: &mut Vec<Piece>, text: &str, part: UrlPart) -> Result<(), T
     Ok(())
 }
 
-/// Appends the text that the star matched, encoded for this part of the URL.
-fn push_star(out: &mut Vec<u8>, request: &RequestTarget<'_>, star: &Range<usize>, part: UrlPart) {
+/// Appends a captured text, encoded for this part of the URL.
+fn push_captured(out: &mut Vec<u8>, request: &RequestTarget<'_>, text: CapturedText<'_>, part: UrlPart) {
     // In a query, `+`, `&` and `=` are syntax, so only unreserved characters are kept unencoded.
     let keep = if part == UrlPart::Query { is_unreserved } else { is_path };
+    let range = match text {
+        CapturedText::Missing => return,
+        CapturedText::Path(range) => range,
+        CapturedText::Encoded(text) => return push_encoded(out, &text, keep, Triplets::Keep),
+        CapturedText::Plain(text) => return push_encoded(out, &text, keep, Triplets::Encode),
+    };
     let decoded = request.path.as_bytes();
-    match raw_range(request.raw_path, decoded, star) {
+    match raw_range(request.raw_path, decoded, &range) {
         Some(range) => push_encoded(
             out,
             request.raw_path.get(range).unwrap_or_default(),
             keep,
             Triplets::Keep,
         ),
-        None => push_encoded(
-            out,
-            decoded.get(star.clone()).unwrap_or_default(),
-            keep,
-            Triplets::Encode,
-        ),
+        None => push_encoded(out, decoded.get(range).unwrap_or_default(), keep, Triplets::Encode),
     }
 }
 
@@ -362,11 +380,7 @@ fn is_sent_query(byte: u8) -> bool {
 const HTTP: &str = "http://";
 const HTTPS: &str = "https://";
 
-/// Placeholder for the matched text in a target.
+/// Placeholder for the text that the star matched.
 const STAR: &str = "{*}";
-
-/// Maximum number of `{*}` in a target. The text of each can grow to three times the maximum request target (8 KiB by
-/// default), so this limits a `Location` to about 100 KiB. Real targets have only one.
-const MAX_STARS: usize = 4;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";

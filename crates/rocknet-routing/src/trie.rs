@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use rocknet_config::model::Pattern;
+use rocknet_config::model::{Pattern, RegexPattern};
 
 use super::glob::Glob;
 
@@ -12,7 +12,8 @@ use super::glob::Glob;
 /// Patterns are ranked by how specific they are, not by the order in which they were added:
 /// 1. an exact pattern that equals the path;
 /// 2. the longest prefix of the path: `/api/*` matches `/api/` and everything below, but not `/api` itself;
-/// 3. the matching glob with the most literal characters; of globs with equally many, the first in alphabetical order.
+/// 3. the matching glob with the most literal characters; of globs with equally many, the first in alphabetical order;
+/// 4. the longest regular expression that matches; of equally long ones, the first in alphabetical order.
 ///
 /// Matching is case-sensitive. The structure is a compressed trie over bytes, so a lookup visits the root and at most
 /// one further node for each byte of the path. Globs are attached to the node where their literal prefix ends. A path
@@ -24,6 +25,9 @@ use super::glob::Glob;
 pub struct RouteTrie<T> {
     nodes: Vec<Node>,
     values: Vec<T>,
+    /// Regular expressions in order of rank, each with the index of its value. A path is compared with them only if no
+    /// other pattern matched.
+    regexes: Vec<(RegexPattern, usize)>,
 }
 
 /// Kind of a match, and the part of the path that the star matched.
@@ -44,6 +48,8 @@ pub enum MatchKind {
     Prefix,
     /// The pattern contains stars in other positions.
     Glob,
+    /// The pattern is a regular expression.
+    Regex,
 }
 
 /// Error of [`RouteTrie::insert`]: the pattern is already in the trie.
@@ -56,6 +62,7 @@ impl<T> RouteTrie<T> {
         RouteTrie {
             nodes: vec![Node::new(b"")],
             values: Vec::new(),
+            regexes: Vec::new(),
         }
     }
 
@@ -72,6 +79,13 @@ impl<T> RouteTrie<T> {
                 let glob = Glob::new(text);
                 self.node_at(glob.literal_prefix()).put_glob(glob, index)
             }
+            Pattern::Regex(regex) => match self.regexes.binary_search_by(|(other, _)| other.cmp(regex)) {
+                Ok(_) => false,
+                Err(place) => {
+                    self.regexes.insert(place, (regex.clone(), index));
+                    true
+                }
+            },
         };
         if !new {
             return Err(DuplicatePattern(pattern.clone()));
@@ -99,9 +113,16 @@ impl<T> RouteTrie<T> {
         }
         match prefix {
             Some((index, depth)) => self.found(index, MatchKind::Prefix, depth..path.len()),
-            None if globs => self.find_glob(path),
-            None => None,
+            None if globs => self.find_glob(path).or_else(|| self.find_regex(path)),
+            None => self.find_regex(path),
         }
+    }
+
+    /// Returns the value of the first regular expression that matches the path.
+    fn find_regex(&self, path: &str) -> Option<(&T, RouteMatch)> {
+        let mut regexes = self.regexes.iter();
+        let (_, index) = regexes.find(|(regex, _)| regex.matches(path.as_bytes()))?;
+        self.found(*index, MatchKind::Regex, path.len()..path.len())
     }
 
     /// Returns the value of the glob that has the highest rank among those that match the path.
@@ -202,10 +223,7 @@ impl<T> Default for RouteTrie<T> {
 
 impl fmt::Display for DuplicatePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Pattern::Exact(text) | Pattern::Glob(text) => write!(f, "the pattern `{text}` appears twice"),
-            Pattern::Prefix(text) => write!(f, "the pattern `{text}*` appears twice"),
-        }
+        write!(f, "the pattern `{}` appears twice", self.0)
     }
 }
 

@@ -182,7 +182,8 @@ impl SiteContext<'_> {
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
             is_unguarded: settings.all(guard::is_unguarded),
-            checks_existence: site.rules.iter().any(|rule| rule.when.existence.is_some()),
+            checks_existence: (site.rules.iter().flat_map(model::Rule::all_conditions))
+                .any(|when| when.existence.is_some()),
         }
     }
 }
@@ -245,7 +246,7 @@ impl SiteRoutes {
         let is_named = match matched.kind {
             MatchKind::Exact => true,
             MatchKind::Prefix => matched.star.is_empty(),
-            MatchKind::Glob => false,
+            MatchKind::Glob | MatchKind::Regex => false,
         };
         is_named.then_some(endpoint)
     }

@@ -100,6 +100,8 @@ pub enum Section {
     Redirect,
     /// `[[site."NAME".rule]]`.
     Rule,
+    /// Table in `unless` of a rule.
+    RuleException,
     /// `[tls]`.
     Tls,
     /// `tls` of a site.
@@ -146,6 +148,7 @@ impl Section {
         Section::Route,
         Section::Redirect,
         Section::Rule,
+        Section::RuleException,
         Section::Tls,
         Section::SiteTls,
         Section::Ca,
@@ -180,6 +183,7 @@ impl Section {
             Section::Route => "[site.\"example.com\".route.\"/path/*\"]",
             Section::Redirect => "a redirect",
             Section::Rule => "[[site.\"example.com\".rule]]",
+            Section::RuleException => "`unless` of a rule",
             Section::Tls => "[tls]",
             Section::SiteTls => "`tls` of a site",
             Section::Ca => "`ca` of [tls]",

@@ -39,7 +39,7 @@ pub(super) fn warn_open(check: &mut Check<'_>, routes: &[Route], open: &[(Patter
     let protected: HashSet<&str> = protected
         .filter_map(|route| match &route.pattern {
             Pattern::Prefix(prefix) => Some(prefix.as_str()),
-            Pattern::Exact(_) | Pattern::Glob(_) => None,
+            Pattern::Exact(_) | Pattern::Glob(_) | Pattern::Regex(_) => None,
         })
         .collect();
     for (pattern, span) in open {

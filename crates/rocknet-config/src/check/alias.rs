@@ -43,7 +43,7 @@ pub(super) fn mount(check: &mut Check<'_>, table: &Table, pattern: &Pattern, set
             format!("{} is a folder, and the route is for one path", target.display()),
             format!("write the route \"{}/*\"", path.trim_end_matches('/')),
         )),
-        (Pattern::Glob(_), Some(_)) => Some((
+        (Pattern::Glob(_) | Pattern::Regex(_), Some(_)) => Some((
             "the pattern of the route names no folder".to_owned(),
             "write a route such as \"/img/*\"; other patterns select files, and have a `root`".to_owned(),
         )),
@@ -62,7 +62,7 @@ pub(super) fn mount(check: &mut Check<'_>, table: &Table, pattern: &Pattern, set
                 settings.root = Some(folder.to_owned());
             }
         }
-        Pattern::Glob(_) => {}
+        Pattern::Glob(_) | Pattern::Regex(_) => {}
     }
 }
 

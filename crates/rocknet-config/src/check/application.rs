@@ -74,7 +74,7 @@ pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     }
     let path = match pattern {
         Pattern::Exact(path) | Pattern::Prefix(path) => path.trim_end_matches('/'),
-        Pattern::Glob(_) => "",
+        Pattern::Glob(_) | Pattern::Regex(_) => "",
     };
     path.clone_into(&mut application.mount);
 }

@@ -6,7 +6,7 @@ use crate::file::Table;
 use crate::finding::Code;
 use crate::keys::rule::RequestScheme;
 use crate::message::short;
-use crate::model::{Conditions, Existence, ExistenceCondition};
+use crate::model::{Conditions, Existence, ExistenceCondition, HostPattern, RegexError, RegexPattern, ValuePattern};
 use crate::source::Span;
 use crate::value::{access, field, host, path, pattern, typed};
 
@@ -26,7 +26,12 @@ pub(super) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
         ..Conditions::default()
     };
     when.paths = parse_all(check, table, "path", pattern::parse);
-    when.hosts = parse_all(check, table, "host", host::host_pattern);
+    for pattern in parse_all(check, table, "host", host_pattern) {
+        match pattern {
+            HostCondition::Name(name) => when.hosts.push(name),
+            HostCondition::Regex(regex) => when.host_regexes.push(regex),
+        }
+    }
     when.methods = parse_all(check, table, "method", method);
     if let Some(node) = table.node("client") {
         check_length(check, "client", typed::elements(node).len(), node.span, MAX_CLIENTS);
@@ -34,6 +39,45 @@ pub(super) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     }
     when.existence = existence(check, table);
     when
+}
+
+/// Reads `unless`, one table or several, and returns the conditions of each.
+pub(super) fn exceptions(check: &mut Check<'_>, table: &Table) -> Vec<Conditions> {
+    let Some(node) = table.node("unless") else {
+        return Vec::new();
+    };
+    let elements = typed::elements(node);
+    check_length(check, "unless", elements.len(), node.span, MAX_CONDITIONS);
+    let mut all = Vec::new();
+    for (table, span) in elements.iter().filter_map(|item| Some((item.as_table()?, item.span))) {
+        if table.entries.is_empty() {
+            let help = "write a condition, such as unless = { path = \"/static/*\" }, or remove it";
+            check.error(Code::BadValue, span, "`unless` has no condition", help);
+        }
+        all.push(conditions(check, table));
+    }
+    all
+}
+
+/// Pattern of a host in a rule.
+enum HostCondition {
+    Name(HostPattern),
+    Regex(RegexPattern),
+}
+
+/// Parses the pattern of a host: a name, `*.` and a domain, or a regular expression after `~`.
+fn host_pattern(text: &str) -> Result<HostCondition, host::ValueError> {
+    match regex(text)? {
+        Some(regex) => Ok(HostCondition::Regex(regex)),
+        None => host::host_pattern(text).map(HostCondition::Name),
+    }
+}
+
+/// Parses a regular expression; `None` for a text that does not begin with `~`.
+fn regex(text: &str) -> Result<Option<RegexPattern>, host::ValueError> {
+    RegexPattern::parse(text)
+        .transpose()
+        .map_err(|RegexError { message, help }| (format!("\"{}\" {message}", short(text)), help))
 }
 
 /// Reads `exists` and `exists_at`.
@@ -116,14 +160,14 @@ fn method(text: &str) -> Result<String, host::ValueError> {
 
 /// Reads the table of a key. Returns pairs of the name of a header field, cookie or query parameter and the pattern of
 /// its value. Invalid names of fields and cookies are reported and left out.
-fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, String)> {
+fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, ValuePattern)> {
     let Some((node, written)) = table.node(key).and_then(|node| Some((node, node.as_table()?))) else {
         return Vec::new();
     };
     check_length(check, key, written.entries.len(), node.span, MAX_CONDITIONS);
     let mut all = Vec::new();
     for (name, entry) in written.in_order() {
-        let Some(pattern) = entry.node.as_text() else { continue };
+        let Some(written) = entry.node.written() else { continue };
         let kind = match key {
             "header" => Some(("a header field name", "use letters, digits and `-`: \"User-Agent\"")),
             // The names of cookies are tokens as well (RFC 6265 §4.1.1).
@@ -137,7 +181,11 @@ fn patterns(check: &mut Check<'_>, table: &Table, key: &str) -> Vec<(String, Str
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
-        all.push((name.to_owned(), pattern.to_owned()));
+        match regex(&written.value) {
+            Ok(Some(regex)) => all.push((name.to_owned(), ValuePattern::Regex(regex))),
+            Ok(None) => all.push((name.to_owned(), ValuePattern::Wildcard(written.value.clone()))),
+            Err((message, help)) => check.bad_text(written, entry.node.span, format!("`{key}`: {message}"), help),
+        }
     }
     all
 }

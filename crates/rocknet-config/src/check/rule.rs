@@ -1,6 +1,7 @@
 //! Checks the rules of a site and their actions. `condition.rs` checks their conditions.
 
-use crate::check::condition::conditions;
+use crate::captures::CaptureNames;
+use crate::check::condition::{conditions, exceptions};
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
@@ -37,6 +38,7 @@ pub(super) fn build(check: &mut Check<'_>, site: &Table) -> Vec<Rule> {
 /// Reads one rule. `node`: the element of the list. `table`: its table. Returns `None` after an error.
 fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     let when = conditions(check, table);
+    let unless = exceptions(check, table);
     let last = typed::boolean(Some(table), "last").unwrap_or(false);
     let mut written: Vec<_> = ACTIONS.iter().filter_map(|key| table.entries.get(*key)).collect();
     // In the order of the file, so that the error is at the second one.
@@ -61,7 +63,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     let action = if let Some(node) = table.node("rewrite") {
         RuleAction::Rewrite(rewrite(check, &when, node)?)
     } else if let Some(node) = table.node("redirect") {
-        redirect(check, &when, table, node)?
+        redirect(check, &when, !unless.is_empty(), table, node)?
     } else if let Some(node) = table.node("respond") {
         respond(check, table, node)?
     } else if last {
@@ -73,29 +75,19 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
     };
     Some(Rule {
         when,
+        unless,
         action,
         last,
         span: check.source_span(node.span),
     })
 }
 
-/// Returns the patterns that `{*}` of a target can refer to: the paths of the rule, or one pattern that matches every
-/// path if the rule has no paths. `{*}` stands for the text that `*` of the pattern matched.
-fn matched_patterns(when: &Conditions) -> Vec<Pattern> {
-    match when.paths.is_empty() {
-        true => vec![Pattern::Prefix("/".to_owned())],
-        false => when.paths.clone(),
-    }
-}
-
-/// Reads `rewrite`. `when`: the conditions of the rule, whose paths `{*}` refers to. Returns `None` after an error.
+/// Reads `rewrite`. `when`: the conditions of the rule, to which captures refer. Returns `None` after an error.
 fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<String> {
     let written = node.written()?;
     let text = written.value.as_str();
     let error = if ["/", "{path}", "{target}"].iter().any(|start| text.starts_with(start)) {
-        matched_patterns(when)
-            .iter()
-            .find_map(|from| pattern::target_form(from, text).err())
+        pattern::target_form(&CaptureNames::of_rule(when), text).err()
     } else {
         let help = "begin it with `/`; use `proxy` for another server, `redirect` for another URL";
         Some((
@@ -115,23 +107,35 @@ fn rewrite(check: &mut Check<'_>, when: &Conditions, node: &Node) -> Option<Stri
     Some(text.to_owned())
 }
 
-/// Reads `redirect` and `status`. `when`: the conditions of the rule, whose paths `{*}` refers to. Returns `None` after
-/// an error.
-fn redirect(check: &mut Check<'_>, when: &Conditions, table: &Table, node: &Node) -> Option<RuleAction> {
+/// Reads `redirect` and `status`. `when`: the conditions of the rule, to which captures refer. `has_exceptions`: true
+/// if the rule has `unless`. Returns `None` after an error.
+fn redirect(
+    check: &mut Check<'_>,
+    when: &Conditions,
+    has_exceptions: bool,
+    table: &Table,
+    node: &Node,
+) -> Option<RuleAction> {
     let written = node.written()?;
     let only_paths = Conditions {
         paths: when.paths.clone(),
         ..Conditions::default()
     };
-    // `pattern::target` also refuses a target that the paths of the rule match again. Other conditions might not hold
-    // for the redirected request, so only a rule without other conditions is certain to loop.
-    let read = match *when == only_paths {
-        true => pattern::target,
-        false => pattern::target_form,
-    };
-    let error = matched_patterns(when)
-        .iter()
-        .find_map(|from| read(from, &written.value).err());
+    let names = CaptureNames::of_rule(when);
+    let mut error = pattern::target_form(&names, &written.value).err();
+    // A target that the paths of the rule match again is refused too. Other conditions might not hold for the
+    // redirected request, so only a rule without other conditions is certain to loop.
+    if error.is_none() && !has_exceptions && *when == only_paths {
+        let every_path = [Pattern::Prefix("/".to_owned())];
+        let paths = if when.paths.is_empty() {
+            &every_path[..]
+        } else {
+            &when.paths
+        };
+        error = paths
+            .iter()
+            .find_map(|from| pattern::loop_error(from, &names, &written.value));
+    }
     if let Some((message, help)) = error {
         check.bad_text(written, node.span, format!("`redirect`: {message}"), help);
         return None;

@@ -14,10 +14,16 @@ choice! {
 }
 
 const RULE: &[Section] = &[Section::Rule];
+const CONDITIONS: &[Section] = &[Section::Rule, Section::RuleException];
 
 /// Returns a key of the section of rules.
 const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Key {
     Key::new(name, RULE, kind, doc)
+}
+
+/// Returns the key of a condition, which a rule and its exceptions have.
+const fn condition(name: &'static str, kind: Kind, doc: &'static str) -> Key {
+    Key::new(name, CONDITIONS, kind, doc)
 }
 
 pub(super) const KEYS: &[Key] = &[
@@ -27,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
         Kind::List(&Kind::Table(Section::Rule)),
         "Rules that are applied to requests before routes and redirects, in the order of the configuration. Each has \
          conditions (`path`, `host`, `method`, `header`, `cookie`, `query`, `scheme`, `client`, `exists`), which must \
-         all hold, and one action: `rewrite`, `redirect` or `respond`. After a rewrite, the following rules are matched against the new path; \
+         all hold, exceptions (`unless`), and one action: `rewrite`, `redirect` or `respond`. After a rewrite, the following rules are matched against the new path; \
          no rule is applied twice to a request. If a rule with `last = true` matches, the following rules are \
          skipped. Such a rule needs no action.",
     )
@@ -45,59 +51,62 @@ pub(super) const KEYS: &[Key] = &[
         "url.rewrite-once",
         "mod_rewrite",
     ]),
-    key(
+    condition(
         "path",
         Kind::Several(&Kind::Text("pattern, as in `redirects`")),
-        "Patterns, one of which must match the path, after rewrites by earlier rules. Without the key every path \
-         matches.",
+        "Patterns, one of which must match the path, after rewrites by earlier rules. A pattern that begins with `~` \
+         is a regular expression, with `~*` one that ignores case. Without the key every path matches.",
     )
-    .example("path = [\"/old/*\", \"*.asp\"]"),
-    key(
+    .example("path = [\"/old/*\", \"*.asp\", '~^/\\d{4}/']"),
+    condition(
         "host",
-        Kind::Several(&Kind::Text("host name, or `*.example.com`")),
-        "Names, one of which must be the host of the request.",
+        Kind::Several(&Kind::Text("host name, `*.example.com`, or regular expression after `~`")),
+        "Names, one of which must be the host of the request. A regular expression is compared with the host in lower \
+         case, without port.",
     )
     .example("host = \"*.example.org\""),
-    key(
+    condition(
         "method",
         Kind::Several(&Kind::Text("method")),
         "Methods in upper case, one of which must be that of the request.",
     )
     .example("method = [\"POST\", \"PUT\"]"),
-    key(
+    condition(
         "header",
         Kind::Map {
             name: "field name",
             value: &Kind::Text("pattern of the value"),
         },
         "Header fields of the request, each with a pattern that its value must match. `*` stands for any characters, \
-         and case is ignored. `\"*\"`: the field is present; `\"\"`: it is absent.",
+         and case is ignored. `\"*\"`: the field is present; `\"\"`: it is absent. `~` begins a regular expression, \
+         `~*` one that ignores case.",
     )
     .example("header = { \"User-Agent\" = \"*bot*\", Authorization = \"\" }")
     .foreign_names(&["headers"]),
-    key(
+    condition(
         "cookie",
         Kind::Map {
             name: "cookie",
             value: &Kind::Text("pattern of the value"),
         },
         "Cookies of the request, each with a pattern that its value must match, as it was sent. `*` stands for any \
-         characters. `\"*\"`: the cookie is present; `\"\"`: it is absent.",
+         characters. `\"*\"`: the cookie is present; `\"\"`: it is absent. `~` begins a regular expression.",
     )
     .example("cookie = { beta = \"on\", \"wordpress_logged_in\" = \"\" }")
     .foreign_names(&["cookies"]),
-    key(
+    condition(
         "query",
         Kind::Map {
             name: "parameter",
             value: &Kind::Text("pattern of the value"),
         },
         "Parameters of the query, as they were sent, each with a pattern that its value must match. `*` stands for \
-         any characters. `\"*\"`: the parameter is present, with or without a value; `\"\"`: it is absent.",
+         any characters. `\"*\"`: the parameter is present, with or without a value; `\"\"`: it is absent. `~` begins a \
+         regular expression.",
     )
     .example("query = { page = \"*\" }"),
-    key("scheme", Kind::Choice(RequestScheme::WORDS), "Scheme of the request.").example("scheme = \"http\""),
-    key(
+    condition("scheme", Kind::Choice(RequestScheme::WORDS), "Scheme of the request.").example("scheme = \"http\""),
+    condition(
         "client",
         Kind::Several(&Kind::Text("address or network, as in `allow`")),
         "Addresses and networks, one of which must contain the address of the client, as in `allow`. Clients behind \
@@ -105,7 +114,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("client = [\"192.0.2.0/24\", \"private\"]")
     .foreign_names(&["remote_addr", "remote_ip", "REMOTE_ADDR", "geo"]),
-    key(
+    condition(
         "exists",
         Kind::Several(&Kind::Choice(Existence::WORDS)),
         "What the path must lead to in the root of its route, after rewrites by earlier rules; of several, one must \
@@ -113,28 +122,38 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("exists = [\"folder\", \"nothing\"]")
     .foreign_names(&["REQUEST_FILENAME", "file"]),
-    key(
+    condition(
         "exists_at",
         Kind::Text("path below the site, with `{path}`"),
-        "Path that `exists` examines. `{path}` stands for the path of the request, without its trailing slash if \
-         more text surrounds it.",
+        "Path that `exists` examines; without it, the path of the request. `{path}` stands for the path of the request, \
+         without its trailing slash if more text surrounds it.",
     )
-    .default(|| "{path}".to_owned())
     .example("exists_at = \"/maintenance.html\""),
+    key(
+        "unless",
+        Kind::Several(&Kind::Table(Section::RuleException)),
+        "Exceptions, each a table of conditions: the rule does not apply to a request that meets all conditions of one \
+         of them.",
+    )
+    .example("unless = [{ path = \"/static/*\" }, { client = \"private\" }]")
+    .foreign_names(&["not"]),
     key(
         "rewrite",
         Kind::Text("path"),
-        "Path that replaces the path of the request; if it has a query, that replaces the query too. The client is \
-         not redirected. `{*}` stands for the part that the first `*` of `path` matched. Without `path`, it stands \
-         for the whole path after its first slash. Placeholders such as `{request.cookie.lang}` stand for values of \
-         the request (docs/placeholders.md). Applications still receive the original request target \
+        "Path that replaces the path of the request. The query of the request is kept, after a query of the new path; \
+         `?` at the end drops it. The client is not redirected. `{*}` stands for the part that the first `*` of \
+         `path` matched. Without `path`, it stands for the whole path after its first slash. `{1}` stands for the \
+         first group of a regular expression in `path`, `{name}` for a group `(?<name>…)` of any condition. \
+         Placeholders such as `{request.cookie.lang}` stand for values of the request (docs/placeholders.md). \
+         Applications still receive the original request target \
          (`REQUEST_URI`).",
     )
     .example("rewrite = \"/index.php?page={*}\""),
     key(
         "redirect",
         Kind::Text("target"),
-        "Target of a redirect: a path, or a URL with http:// or https://, with `{*}` and placeholders as in `rewrite`. The query of \
+        "Target of a redirect: a path, or a URL with http:// or https://, with `{*}`, `{1}`, `{name}` and placeholders \
+         as in `rewrite`. The query of \
          the request is kept unless the target has one.",
     )
     .example("redirect = \"https://new.example.com/{*}\""),

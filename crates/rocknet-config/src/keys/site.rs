@@ -262,10 +262,11 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Map { name: "path", value: &Kind::Either(&[Kind::Text("target"), Kind::Table(Section::Redirect)]) },
         "Paths that are redirected. A path may be exact, end in `/*` (everything below it), or contain `*` elsewhere \
-         (any run of characters without `/`). The target is a path, or a URL with http:// or https://; `{*}` in it \
-         stands for the part that the first `*` matched, and placeholders such as `{host}` for values of the request \
-         (docs/placeholders.md). The query of the request is kept unless the target has one. The short form uses \
-         status 308.",
+         (any run of characters without `/`). `~` begins a regular expression, `~*` one that ignores case. The target \
+         is a path, or a URL with http:// or https://; `{*}` in it stands for the part that the first `*` matched, \
+         `{1}` for the first group of a regular expression, `{name}` for a group `(?<name>…)`, and placeholders such \
+         as `{host}` for values of the request (docs/placeholders.md). The query of the request is kept unless the \
+         target has one. The short form uses status 308.",
     )
     .group(SettingGroup::Rules)
     .sets(&[Target::Settings(bound!(
@@ -347,7 +348,8 @@ pub(super) const KEYS: &[Key] = &[
         "Parts of the site with settings of their own, each a table under its pattern. The most specific matching \
          pattern takes effect, in any order of the file: an exact path (`/hello`), then the longest prefix \
          (`/api/*`), then a pattern with `*` elsewhere (`*.zip`, `/users/*/photo`), where `*` is any run of \
-         characters without `/`. A pattern that begins with `*` matches the end of a path, in any folder. A route \
+         characters without `/`, then the longest regular expression (`~^/v\\d+/`; `~*` ignores case). A pattern \
+         that begins with `*` matches the end of a path, in any folder. A route \
          inherits the settings of its site: maps are merged, everything else is replaced.",
     )
     .example("[site.\"example.com\".route.\"/downloads/*\"]\nbrowse = true\npriority = \"low\"")

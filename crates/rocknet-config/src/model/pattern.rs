@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use super::regex_pattern::RegexPattern;
+
 /// Pattern of paths. The most specific matching pattern takes effect: an exact path, then the longest prefix, then the
-/// glob with the most characters other than `*`.
+/// glob with the most characters other than `*`, then the longest regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pattern {
     /// Exact path: `/hello`.
@@ -13,6 +15,8 @@ pub enum Pattern {
     /// Pattern with `*` elsewhere (`/users/*/photo`, `*.zip`). Each `*` matches any run of characters without `/`. A
     /// glob without a leading `/` is matched against the end of the path, from the beginning of any segment.
     Glob(String),
+    /// Regular expression, which is compared with the whole path.
+    Regex(RegexPattern),
 }
 
 /// Pattern of host names, in lower case.
@@ -32,6 +36,7 @@ impl Pattern {
             Pattern::Exact(exact) => exact == path,
             Pattern::Prefix(prefix) => path.starts_with(prefix.as_str()),
             Pattern::Glob(glob) => glob_matches(glob.as_bytes(), path.as_bytes()),
+            Pattern::Regex(regex) => regex.matches(path.as_bytes()),
         }
     }
 }
@@ -42,6 +47,7 @@ impl fmt::Display for Pattern {
         match self {
             Pattern::Exact(text) | Pattern::Glob(text) => f.write_str(text),
             Pattern::Prefix(prefix) => write!(f, "{prefix}*"),
+            Pattern::Regex(regex) => regex.fmt(f),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Rules of a site: conditions on requests, and the action for requests that meet them.
 
+use std::fmt;
+
 use super::access::ClientRange;
 use super::pattern::{HostPattern, Pattern};
+use super::regex_pattern::RegexPattern;
 use super::source_span::SourceSpan;
 use crate::choice::choice;
 
@@ -20,6 +23,8 @@ choice! {
 pub struct Rule {
     /// Conditions that the request must meet.
     pub when: Conditions,
+    /// Exceptions: the rule does not apply to a request that meets all conditions of one of them.
+    pub unless: Vec<Conditions>,
     /// Action for requests that meet all conditions.
     pub action: RuleAction,
     /// True if the following rules are skipped after this rule has matched. A redirect or a response always skips them.
@@ -35,23 +40,50 @@ pub struct Conditions {
     pub paths: Vec<Pattern>,
     /// Patterns, one of which must match the host of the request.
     pub hosts: Vec<HostPattern>,
+    /// Regular expressions of hosts in lower case, which are alternatives to `hosts`.
+    pub host_regexes: Vec<RegexPattern>,
     /// Methods in upper case, one of which must be the method of the request.
     pub methods: Vec<String>,
     /// Names of header fields, each with a pattern of the value. `*` stands for any characters, and case is ignored. An
     /// empty pattern means that the field must be absent.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, ValuePattern)>,
     /// Names of cookies, each with a pattern of the value. `*` stands for any characters, and case matters. An empty
     /// pattern means that the cookie must be absent.
-    pub cookies: Vec<(String, String)>,
+    pub cookies: Vec<(String, ValuePattern)>,
     /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
     /// empty pattern means that the parameter must be absent.
-    pub query: Vec<(String, String)>,
+    pub query: Vec<(String, ValuePattern)>,
     /// Client addresses, one of which must be that of the client.
     pub clients: Vec<ClientRange>,
     /// Condition on files and folders; `None`: no condition.
     pub existence: Option<ExistenceCondition>,
     /// `Some(true)`: over TLS only; `Some(false)`: without TLS only; `None`: both.
     pub secure: Option<bool>,
+}
+
+/// Pattern of the value of a header field, cookie or query parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValuePattern {
+    /// Text in which `*` stands for any characters. The empty text means that the value must be absent.
+    Wildcard(String),
+    /// Regular expression.
+    Regex(RegexPattern),
+}
+
+impl fmt::Display for ValuePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ValuePattern::Wildcard(text) => f.write_str(text),
+            ValuePattern::Regex(regex) => regex.fmt(f),
+        }
+    }
+}
+
+impl Rule {
+    /// Returns the conditions of the rule and of its exceptions.
+    pub fn all_conditions(&self) -> impl Iterator<Item = &Conditions> {
+        std::iter::once(&self.when).chain(&self.unless)
+    }
 }
 
 /// Condition on files and folders.

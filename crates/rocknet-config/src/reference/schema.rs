@@ -129,6 +129,7 @@ fn name(section: Section) -> &'static str {
         Section::Route => "route",
         Section::Redirect => "redirect",
         Section::Rule => "rule",
+        Section::RuleException => "rule_exception",
         Section::Tls => "tls",
         Section::SiteTls => "site_tls",
         Section::Proxy => "proxy",

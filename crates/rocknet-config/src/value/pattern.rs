@@ -1,7 +1,8 @@
 //! Parses patterns of routes and redirects, and the targets of redirects.
 
+use crate::captures::{CaptureNames, TargetPart};
 use crate::message::short;
-use crate::model::Pattern;
+use crate::model::{Pattern, RegexError, RegexPattern};
 use crate::template::{Piece, Scope, Template, TemplateError};
 use crate::value::host::ValueError;
 use crate::value::{path, regex};
@@ -13,7 +14,7 @@ const MAX_PATTERN_BYTES: usize = 8 * 1024;
 /// Maximum number of `*` in one pattern. More stars would make matching expensive and the pattern unreadable.
 const MAX_STARS: usize = 8;
 
-/// Parses a pattern: `/exact`, `/prefix/*`, or a glob.
+/// Parses a pattern: `/exact`, `/prefix/*`, a glob, or a regular expression after `~`.
 pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
@@ -22,6 +23,12 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     }
     if text.len() > MAX_PATTERN_BYTES {
         return error("is too long", "no request has such a long path");
+    }
+    if let Some(parsed) = RegexPattern::parse(text) {
+        return match parsed {
+            Ok(regex) => Ok(Pattern::Regex(regex)),
+            Err(RegexError { message, help }) => Err((format!("\"{shown}\" {message}"), help)),
+        };
     }
     if text == "*" {
         return error("is not a path", "write \"/*\" for the whole site");
@@ -53,22 +60,36 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     })
 }
 
-/// Checks the target of a redirect: a path, or an absolute http or https URL. The placeholder `{*}` stands for the text
-/// that the first `*` of the pattern `from` matched. It cannot be part of the host. If the matched text makes a path
-/// begin with `//`, the slashes are reduced to one when `Location` is written.
+/// Checks the target of a redirect: a path, or an absolute http or https URL. Captures, such as `{*}` for the text that
+/// the first `*` of the pattern `from` matched, cannot be part of the host. If they make a path begin with `//`, the
+/// slashes are reduced to one when `Location` is written.
 pub(crate) fn target(from: &Pattern, text: &str) -> Result<(), ValueError> {
-    target_form(from, text)?;
-    if leads_back(from, text) {
-        return Err((
-            format!("\"{}\" is matched by the pattern of its own redirect", short(text)),
-            "clients would be redirected in a loop; name another path".to_owned(),
-        ));
-    }
-    Ok(())
+    let names = CaptureNames::of_pattern(from);
+    target_form(&names, text)?;
+    loop_error(from, &names, text).map_or(Ok(()), Err)
 }
 
-/// Checks the syntax of a target. Unlike [`target`], this function accepts a target that `from` matches.
-pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> {
+/// Returns message and help if a redirect leads to a path that its own pattern matches.
+pub(crate) fn loop_error(from: &Pattern, names: &CaptureNames, text: &str) -> Option<ValueError> {
+    leads_back(from, names, text).then(|| {
+        (
+            format!("\"{}\" is matched by the pattern of its own redirect", short(text)),
+            "clients would be redirected in a loop; name another path".to_owned(),
+        )
+    })
+}
+
+/// Returns a target with the same text in place of each capture.
+fn with_captures(names: &CaptureNames, target: &str, sample: &str) -> String {
+    let parts = names.split(target).into_iter().map(|part| match part {
+        TargetPart::Text(text) => text,
+        TargetPart::Capture(_) => sample,
+    });
+    parts.collect()
+}
+
+/// Checks the syntax of a target. `names`: captures that it may contain.
+pub(crate) fn target_form(names: &CaptureNames, text: &str) -> Result<(), ValueError> {
     let shown = short(text);
     let error = |message: &str, help: &str| Err((format!("\"{shown}\" {message}"), help.to_owned()));
     if text.is_empty() {
@@ -102,14 +123,14 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
         let message = format!("\"{shown}\" contains `{name}`, which is not a placeholder");
         return Err((
             message,
-            "write {*} for the part that the first `*` of the path matched".to_owned(),
+            "write {*} for the part that the first `*` of the path matched, or {1} for a group of a regular expression"
+                .to_owned(),
         ));
     }
-    let captures = text.matches("{*}").count();
-    if captures > 1 {
-        return error("contains `{*}` more than once", "write it once");
+    if let Some((message, help)) = names.error(text) {
+        return error(&message, &help);
     }
-    let plain = text.replacen("{*}", "", 1);
+    let plain = with_captures(names, text, "");
     let template = match Template::parse(&plain, Scope::Request) {
         Ok(template) => template,
         Err(TemplateError { message, help }) => return Err((format!("\"{shown}\": {message}"), help)),
@@ -122,12 +143,6 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
         return error(
             "contains a brace that begins no placeholder",
             "write {*} or {host}; percent-encode other braces as %7B and %7D",
-        );
-    }
-    if captures == 1 && matches!(from, Pattern::Exact(_)) {
-        return error(
-            "contains `{*}`, but the path pattern has no `*`",
-            "end the pattern in `/*`",
         );
     }
     let after_scheme = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -144,9 +159,9 @@ pub(crate) fn target_form(from: &Pattern, text: &str) -> Result<(), ValueError> 
                 return error("names no host", "write https://example.com/path");
             }
             // `https://example.com{*}` with `.evil.org` for `{*}` would redirect to any host.
-            if authority.contains("{*}") {
+            if with_captures(names, authority, "") != authority {
                 return error(
-                    "has `{*}` in its host",
+                    "has a capture in its host",
                     "write a `/` before it: https://example.com/{*}",
                 );
             }
@@ -190,16 +205,15 @@ fn foreign_placeholder(text: &str) -> Option<&str> {
 }
 
 /// Returns true if a redirect leads to a path that its own pattern matches.
-fn leads_back(from: &Pattern, to: &str) -> bool {
+fn leads_back(from: &Pattern, names: &CaptureNames, to: &str) -> bool {
     let path = to.split(['?', '#']).next().unwrap_or(to);
     // The values of placeholders are unknown here.
-    let is_known = path.starts_with('/') && !path.replacen("{*}", "", 1).contains('{');
+    let is_known = path.starts_with('/') && !with_captures(names, path, "").contains('{');
     if !is_known {
         return false;
     }
-    // The value of `{*}` is unknown here, so a sample name replaces it.
-    let path = path.replacen("{*}", "x", 1);
-    from.matches(&path)
+    // The values of captures are unknown here, so a sample name replaces them.
+    from.matches(&with_captures(names, path, "x"))
 }
 
 #[cfg(test)]
@@ -233,6 +247,8 @@ mod tests {
             ("/a\\b", Err("backslash")),
             ("/a\n", Err("control")),
             ("/*a*a*a*a*a*a*a*a*a", Err("too many")),
+            ("~^/a(b", Err("at character 4, `(b`: unclosed group")),
+            ("~*", Err("no text")),
         ];
         for (text, want) in rows {
             match (parse(text), want) {
@@ -263,7 +279,12 @@ mod tests {
             ("/old", "ftp://example.com/", Err("neither")),
             ("/old", "/new/{*}", Err("no `*`")),
             ("/old/*", "{*}", Err("neither")),
-            ("/old/*", "/{*}/{*}", Err("more than once")),
+            ("/old/*", "/{*}/{*}", Ok(())),
+            ("/old/*", "/{1}", Err("no regular expression")),
+            ("~^/old/(\\d+)$", "/new/{1}", Ok(())),
+            ("~^/old/(\\d+)$", "/new/{2}", Err("is {1}")),
+            ("~^/old/(?<id>\\d+)$", "/new/{id}", Ok(())),
+            ("~^/old", "/older/{0}", Err("its own redirect")),
             ("/old/*", "/{x}", Err("`{x}` is not a placeholder")),
             ("/old/*", "/{}", Err("brace")),
             ("/old/*", "https://{host}{target}", Ok(())),

@@ -1,4 +1,4 @@
-//! Detects regular expressions of nginx, Apache and Caddy in place of patterns, and proposes equivalent patterns.
+//! Detects regular expressions of nginx, Apache and Caddy without the `~` of RockNet, and proposes equivalent patterns.
 
 use crate::message::short;
 use crate::value::host::ValueError;
@@ -12,12 +12,12 @@ const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "
 /// Returns message and help if a text is most likely a regular expression, or begins with a modifier of nginx: `= ` or
 /// `^~`.
 pub(crate) fn error(text: &str) -> Option<ValueError> {
-    let modified = text.starts_with('~') || text.starts_with("= ") || text.starts_with("^~");
+    let modified = text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
     if !modified && !anchored && !PARTS.iter().any(|part| text.contains(part)) {
         return None;
     }
-    let message = match modified && !text.starts_with('~') {
+    let message = match modified {
         true => format!(
             "\"{}\" begins with an nginx modifier, which patterns do not have",
             short(text)
@@ -29,10 +29,11 @@ pub(crate) fn error(text: &str) -> Option<ValueError> {
         .map(|pattern| format!("\"{}\"", short(pattern)))
         .collect();
     let kinds = "`/*` at the end matches everything below, `*` elsewhere any run of characters without `/`";
+    let first = if modified { "" } else { "put `~` before it, or " };
     let help = match &proposed[..] {
-        [] => format!("write paths such as \"/api/*\" or \"*.png\": {kinds}"),
-        [one] => format!("write {one}: {kinds}"),
-        several => format!("write an entry for each of {}: {kinds}", several.join(", ")),
+        [] => format!("{first}write paths such as \"/api/*\" or \"*.png\": {kinds}"),
+        [one] => format!("{first}write {one}: {kinds}"),
+        several => format!("{first}write an entry for each of {}: {kinds}", several.join(", ")),
     };
     Some((message, help))
 }

@@ -1,12 +1,15 @@
 //! Conditions of a rule, prepared for matching.
 
-use std::ops::Range;
+use std::borrow::Cow;
 
 use rocknet_config::client_ranges::ClientRanges;
-use rocknet_config::model::{Conditions, Existence, ExistenceCondition, HostPattern, Pattern};
+use rocknet_config::model::{
+    Conditions, Existence, ExistenceCondition, HostPattern, Pattern, RegexPattern, ValuePattern,
+};
 use rocknet_proto::request::Request;
 
 use super::facts::{LookupError, RequestFacts};
+use crate::captures::{CapturedText, Captures};
 use crate::glob::Glob;
 use crate::wildcard::Wildcard;
 
@@ -16,14 +19,24 @@ pub(super) struct Matcher {
     paths: Box<[PathPattern]>,
     hosts: Box<[HostPattern]>,
     methods: Box<[Box<[u8]>]>,
-    headers: Box<[(Box<[u8]>, Wildcard)]>,
-    cookies: Box<[(Box<[u8]>, Wildcard)]>,
-    query: Box<[(Box<[u8]>, Wildcard)]>,
+    host_regexes: Box<[RegexPattern]>,
+    headers: Box<[(Box<[u8]>, Value)]>,
+    cookies: Box<[(Box<[u8]>, Value)]>,
+    query: Box<[(Box<[u8]>, Value)]>,
     /// `None` if every client is accepted.
     clients: Option<ClientRanges>,
     /// True if the request must use TLS, false if it must not; `None` if both are accepted.
     secure: Option<bool>,
     existence: Option<ExistenceCondition>,
+    /// Names of groups that the target of the rule may contain.
+    names: Box<[String]>,
+}
+
+/// Pattern of a value.
+#[derive(Debug)]
+enum Value {
+    Wildcard(Wildcard),
+    Regex(RegexPattern),
 }
 
 /// A path whose existence a rule depends on, and the reason why it is not known.
@@ -38,18 +51,21 @@ enum PathPattern {
     Exact(Box<str>),
     Prefix(Box<str>),
     Glob(Glob),
+    Regex(RegexPattern),
 }
 
 impl Matcher {
-    pub(super) fn new(when: &Conditions) -> Matcher {
-        let patterns = |all: &[(String, String)], folds_case| {
+    /// Prepares conditions. `names`: names of groups that the target of the rule may contain.
+    pub(super) fn new(when: &Conditions, names: &[String]) -> Matcher {
+        let patterns = |all: &[(String, ValuePattern)], folds_case| {
             all.iter()
-                .map(|(name, pattern)| (name.as_bytes().into(), Wildcard::new(pattern, folds_case)))
+                .map(|(name, pattern)| (name.as_bytes().into(), Value::new(pattern, folds_case)))
                 .collect()
         };
         Matcher {
             paths: when.paths.iter().map(PathPattern::new).collect(),
             hosts: when.hosts.as_slice().into(),
+            host_regexes: when.host_regexes.as_slice().into(),
             methods: when.methods.iter().map(|method| method.as_bytes().into()).collect(),
             headers: patterns(&when.headers, true),
             cookies: patterns(&when.cookies, false),
@@ -57,45 +73,115 @@ impl Matcher {
             clients: (!when.clients.is_empty()).then(|| ClientRanges::new(&when.clients)),
             secure: when.secure,
             existence: when.existence.clone(),
+            names: names.into(),
         }
     }
 
-    /// Returns the range of the decoded path that the star matched; `None` if a condition does not hold. The disk is
-    /// queried last, because that is the most expensive condition.
-    pub(super) fn matches(
+    /// Returns the captures for the target; `None` if a condition does not hold. The disk is queried last, because that
+    /// is the most expensive condition.
+    pub(super) fn matches<'r>(
         &self,
-        request: &Request<'_>,
+        request: &Request<'r>,
         path: &str,
-        query: Option<&[u8]>,
+        query: Option<&'r [u8]>,
         facts: &dyn RequestFacts,
-    ) -> Result<Option<Range<usize>>, UnknownPath> {
-        let star = match &*self.paths {
-            // Without a pattern, the star stands for everything after the first slash.
-            [] => Some(1.min(path.len())..path.len()),
-            paths => paths.iter().find_map(|pattern| pattern.matches(path)),
-        };
-        let Some(star) = star else { return Ok(None) };
-        let is_match = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
-            && (self.hosts.is_empty() || has_host(&self.hosts, request.authority))
-            && self.secure.is_none_or(|secure| secure == facts.is_secure())
-            && self
-                .clients
-                .as_ref()
-                .is_none_or(|clients| clients.contain(facts.client()))
-            && self.headers.iter().all(|(name, value)| has_field(request, name, value))
-            && self
-                .cookies
-                .iter()
-                .all(|(name, value)| has_cookie(request, name, value))
-            && self.query.iter().all(|(name, value)| has_parameter(query, name, value));
-        if !is_match {
+    ) -> Result<Option<Captures<'r>>, UnknownPath> {
+        let Some(captures) = self.matches_message(request, path, query, facts) else {
             return Ok(None);
-        }
+        };
         let exists = match &self.existence {
             None => true,
             Some(condition) => exists(condition, path, facts)?,
         };
-        Ok(exists.then_some(star))
+        Ok(exists.then_some(captures))
+    }
+
+    /// Returns the captures if all conditions other than `exists` hold.
+    fn matches_message<'r>(
+        &self,
+        request: &Request<'r>,
+        path: &str,
+        query: Option<&'r [u8]>,
+        facts: &dyn RequestFacts,
+    ) -> Option<Captures<'r>> {
+        let mut captures = match &*self.paths {
+            // Without a pattern, the star stands for everything after the first slash.
+            [] => Captures::of_star(1.min(path.len())..path.len()),
+            paths => paths.iter().find_map(|pattern| pattern.matches(path, &self.names))?,
+        };
+        let is_match = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
+            && self.secure.is_none_or(|secure| secure == facts.is_secure())
+            && self
+                .clients
+                .as_ref()
+                .is_none_or(|clients| clients.contain(facts.client()));
+        if !is_match || !self.matches_host(request, &mut captures) {
+            return None;
+        }
+        for (name, pattern) in &self.headers {
+            let value = pattern.find(request.fields.by_name(name))?;
+            pattern.capture(value, &self.names, CapturedText::Plain, &mut captures);
+        }
+        for (name, pattern) in &self.cookies {
+            let value = pattern.find(cookies(request, name))?;
+            pattern.capture(value, &self.names, CapturedText::Plain, &mut captures);
+        }
+        for (name, pattern) in &self.query {
+            let value = pattern.find(parameters(query, name))?;
+            pattern.capture(value, &self.names, CapturedText::Encoded, &mut captures);
+        }
+        Some(captures)
+    }
+
+    /// Returns true if a pattern matches the host of the request, or if there is no pattern.
+    fn matches_host(&self, request: &Request<'_>, captures: &mut Captures<'_>) -> bool {
+        if self.hosts.is_empty() && self.host_regexes.is_empty() || has_host(&self.hosts, request.authority) {
+            return true;
+        }
+        if self.host_regexes.is_empty() {
+            return false;
+        }
+        let Some(name) = host_name(request.authority) else {
+            return false;
+        };
+        let name = name.to_ascii_lowercase().into_bytes();
+        let Some(regex) = self.host_regexes.iter().find(|regex| regex.matches(&name)) else {
+            return false;
+        };
+        captures.add(regex, &Cow::Owned(name), &self.names, CapturedText::Plain);
+        true
+    }
+}
+
+impl Value {
+    fn new(pattern: &ValuePattern, folds_case: bool) -> Value {
+        match pattern {
+            ValuePattern::Wildcard(text) => Value::Wildcard(Wildcard::new(text, folds_case)),
+            ValuePattern::Regex(regex) => Value::Regex(regex.clone()),
+        }
+    }
+
+    /// Returns the first value that matches. The empty pattern requires that there is no value, and returns an empty
+    /// one.
+    fn find<'r>(&self, mut values: impl Iterator<Item = &'r [u8]>) -> Option<&'r [u8]> {
+        match self {
+            Value::Wildcard(pattern) if pattern.is_empty() => values.next().is_none().then_some(&[]),
+            Value::Wildcard(pattern) => values.find(|value| pattern.matches(value)),
+            Value::Regex(regex) => values.find(|value| regex.matches(value)),
+        }
+    }
+
+    /// Adds the named groups of a value that matches.
+    fn capture<'r>(
+        &self,
+        value: &'r [u8],
+        names: &[String],
+        text: fn(Cow<'r, [u8]>) -> CapturedText<'r>,
+        captures: &mut Captures<'r>,
+    ) {
+        if let Value::Regex(regex) = self {
+            captures.add(regex, &Cow::Borrowed(value), names, text);
+        }
     }
 }
 
@@ -124,30 +210,38 @@ impl PathPattern {
             Pattern::Exact(path) => PathPattern::Exact(path.as_str().into()),
             Pattern::Prefix(path) => PathPattern::Prefix(path.as_str().into()),
             Pattern::Glob(text) => PathPattern::Glob(Glob::new(text)),
+            Pattern::Regex(regex) => PathPattern::Regex(regex.clone()),
         }
     }
 
-    /// Returns the range of the path that the first star matched: empty, at the end of the path, for an exact pattern.
-    fn matches(&self, path: &str) -> Option<Range<usize>> {
-        match self {
+    /// Returns the captures if the path matches. `names`: names of groups that the target may contain.
+    fn matches<'r>(&self, path: &str, names: &[String]) -> Option<Captures<'r>> {
+        let star = match self {
             PathPattern::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),
             PathPattern::Prefix(prefix) => path.starts_with(&**prefix).then_some(prefix.len()..path.len()),
             PathPattern::Glob(glob) => glob.matches(path),
-        }
+            PathPattern::Regex(regex) => return Captures::of_path(regex, path, names),
+        };
+        star.map(Captures::of_star)
     }
 }
 
-/// Returns true if a pattern matches the host of an authority. Case and one trailing dot are ignored.
-fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
-    let Ok(authority) = std::str::from_utf8(authority) else {
-        return false;
-    };
+/// Returns the host of an authority without its port and without one trailing dot; `None` if it is not UTF-8.
+fn host_name(authority: &[u8]) -> Option<&str> {
+    let authority = std::str::from_utf8(authority).ok()?;
     // A port consists of digits after the last colon. The last part of an IPv6 address ends with a bracket instead.
     let name = match authority.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => authority,
     };
-    let name = name.strip_suffix('.').unwrap_or(name);
+    Some(name.strip_suffix('.').unwrap_or(name))
+}
+
+/// Returns true if a pattern matches the host of an authority. Case is ignored.
+fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
+    let Some(name) = host_name(authority) else {
+        return false;
+    };
     hosts.iter().any(|host| match host {
         HostPattern::Exact(exact) => exact.eq_ignore_ascii_case(name),
         HostPattern::Wildcard(parent) => {
@@ -160,45 +254,24 @@ fn has_host(hosts: &[HostPattern], authority: &[u8]) -> bool {
     })
 }
 
-/// Returns true if a field with this name has a value that matches. An empty pattern requires that the request has no
-/// such field.
-fn has_field(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
-    let mut values = request.fields.by_name(name);
-    match value.is_empty() {
-        true => values.next().is_none(),
-        false => values.any(|sent| value.matches(sent)),
-    }
-}
-
-/// Returns true if a cookie with this name (RFC 6265 §5.4) has a value that matches. An empty pattern requires that the
-/// request has no such cookie. Clients of HTTP/2 and HTTP/3 may split the cookies into several fields.
-fn has_cookie(request: &Request<'_>, name: &[u8], value: &Wildcard) -> bool {
+/// Returns the values of the cookies with this name (RFC 6265 §5.4). Clients of HTTP/2 and HTTP/3 may split the cookies
+/// into several fields.
+fn cookies<'r>(request: &Request<'r>, name: &[u8]) -> impl Iterator<Item = &'r [u8]> {
     let fields = request.fields.by_name(b"cookie");
     let cookies = fields.flat_map(|field| field.split(|&byte| byte == b';'));
-    let mut values = cookies.filter_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="));
-    match value.is_empty() {
-        true => values.next().is_none(),
-        false => values.any(|sent| value.matches(sent)),
-    }
+    cookies.filter_map(move |cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// Returns true if a query parameter with this name has a value that matches. An empty pattern requires that the query
-/// has no such parameter.
-fn has_parameter(query: Option<&[u8]>, name: &[u8], value: &Wildcard) -> bool {
-    let mut values = query
-        .unwrap_or_default()
-        .split(|&byte| byte == b'&')
-        .filter_map(|parameter| {
-            let rest = parameter.strip_prefix(name)?;
-            match rest.split_first() {
-                // An empty query has no parameters, so it does not match a parameter with an empty name.
-                None => (!parameter.is_empty()).then_some(rest),
-                Some((b'=', value)) => Some(value),
-                Some(_) => None,
-            }
-        });
-    match value.is_empty() {
-        true => values.next().is_none(),
-        false => values.any(|sent| value.matches(sent)),
-    }
+/// Returns the values of the query parameters with this name. A parameter without `=` has an empty value.
+fn parameters<'r>(query: Option<&'r [u8]>, name: &[u8]) -> impl Iterator<Item = &'r [u8]> {
+    let parameters = query.unwrap_or_default().split(|&byte| byte == b'&');
+    parameters.filter_map(move |parameter| {
+        let rest = parameter.strip_prefix(name)?;
+        match rest.split_first() {
+            // An empty query has no parameters, so it does not match a parameter with an empty name.
+            None => (!parameter.is_empty()).then_some(rest),
+            Some((b'=', value)) => Some(value),
+            Some(_) => None,
+        }
+    })
 }

@@ -2,15 +2,21 @@
 
 use std::net::IpAddr;
 
-use rocknet_config::model::{ClientRange, Conditions, Existence, ExistenceCondition, HostPattern, Network, SourceSpan};
+use rocknet_config::model::{
+    ClientRange, Conditions, Existence, ExistenceCondition, HostPattern, Network, Pattern, RegexPattern, SourceSpan,
+    ValuePattern,
+};
 use rocknet_config::template::NoValues;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::*;
 
-/// Parses a pattern as the configuration does: `/x`, `/x/*`, and a star elsewhere.
+/// Parses a pattern as the configuration does: `/x`, `/x/*`, a star elsewhere, and a regular expression after `~`.
 fn pattern(text: &str) -> Pattern {
+    if let Some(regex) = RegexPattern::parse(text) {
+        return Pattern::Regex(regex.expect("a valid expression"));
+    }
     match text.strip_suffix('*') {
         Some(prefix) if prefix.ends_with('/') => Pattern::Prefix(prefix.into()),
         _ if text.contains('*') => Pattern::Glob(text.into()),
@@ -46,6 +52,7 @@ fn rule(when: Conditions, action: RuleAction, last: bool) -> model::Rule {
     let span = SourceSpan::default();
     model::Rule {
         when,
+        unless: Vec::new(),
         action,
         last,
         span,
@@ -88,7 +95,10 @@ fn paths_are_rewritten() {
     for (path, to, request, expected) in [
         ("/a", "/b", "/a", Some("/b")),
         ("/a", "/b", "/a?q=1", Some("/b?q=1")),
-        ("/a", "/b?x", "/a?q=1", Some("/b?x")),
+        ("/a", "/b?x", "/a?q=1", Some("/b?x&q=1")),
+        ("/a", "/b?x", "/a?", Some("/b?x")),
+        ("/a", "/b?x", "/a", Some("/b?x")),
+        ("/a", "/b?", "/a?q=1", Some("/b")),
         ("/a", "/b", "/ab", None),
         ("/a/*", "/b/{*}", "/a/c/d?e", Some("/b/c/d?e")),
         (
@@ -104,11 +114,65 @@ fn paths_are_rewritten() {
         ("*.asp", "/old/{*}.html", "/deep/page.asp", Some("/old/page.html")),
         ("", "/site/{*}", "/a/b", Some("/site/a/b")),
         ("", "/site/{*}", "/", Some("/site/")),
+        ("~^/(\\d+)/([^/]+)$", "/{2}/{1}", "/2024/a%20b?c", Some("/a%20b/2024?c")),
+        (
+            "~^/(\\d+)/([^/]+)$",
+            "/x?year={1}&{2}&all={0}",
+            "/7/a=b",
+            Some("/x?year=7&a%3Db&all=/7/a%3Db"),
+        ),
+        ("~^/(?<year>\\d+)(-\\d+)?$", "/{year}{2}", "/2024", Some("/2024")),
+        ("~*^/A", "/b", "/abc", Some("/b")),
+        ("~/(.*)$", "/{1}", "/x//..//evil.org", Some("/evil.org")),
         // Invalid paths are refused later, so rules do not rewrite them.
         ("", "/site/{*}", "/%00", None),
         ("", "/site/{*}", "/../a", None),
     ] {
         check(path, to, request, expected);
+    }
+}
+
+#[test]
+fn named_groups_of_every_condition_reach_the_target() {
+    let regex = |text: &str| RegexPattern::new(text, false).expect("valid");
+    let value = |name: &str, text: &str| vec![(name.to_owned(), ValuePattern::Regex(regex(text)))];
+    let when = Conditions {
+        paths: vec![pattern("~^/(?<path_part>[a-z]+)")],
+        host_regexes: vec![regex("^(?<sub>[a-z]+)\\.example\\.com$")],
+        headers: value("User-Agent", "(?<agent>[A-Z]\\w+/[0-9.]+)"),
+        query: value("id", "^(?<id>[0-9%A-F]+)$"),
+        ..Conditions::default()
+    };
+    let to = "/{sub}/{agent}/{path_part}?q={id}&twice={id}";
+    let rules = [rule(when.clone(), RuleAction::Rewrite(to.into()), false)];
+    let expected = b"/www/Googlebot/2.1/abc?q=4%32&twice=4%32&id=x&id=4%32".to_vec();
+    assert_eq!(apply(&rules, "/abc?id=x&id=4%32"), RuleOutcome::Rewritten(expected));
+    assert_eq!(apply(&rules, "/abc?id=x"), RuleOutcome::Untouched);
+    let other_host = Conditions {
+        host_regexes: vec![regex("^example")],
+        ..when
+    };
+    let rules = [rule(other_host, RuleAction::Rewrite("/x".into()), false)];
+    assert_eq!(apply(&rules, "/abc?id=4"), RuleOutcome::Untouched);
+}
+
+#[test]
+fn exceptions_keep_a_rule_from_applying() {
+    let mut guarded = rewrite("", "/index.php");
+    let path = |text| Conditions {
+        paths: vec![pattern(text)],
+        ..Conditions::default()
+    };
+    guarded.unless = vec![
+        path("~\\.(?:css|js)$"),
+        Conditions {
+            methods: vec!["GET".into()],
+            ..path("/static/*")
+        },
+    ];
+    for (target, applies) in [("/a", true), ("/a.css", false), ("/static/x", false), ("/b.cssx", true)] {
+        let outcome = apply(&[guarded.clone()], target);
+        assert_eq!(outcome != RuleOutcome::Untouched, applies, "{target}");
     }
 }
 
@@ -135,7 +199,7 @@ fn cookies_are_compared_by_name_and_value() {
         ("last", "*", false),
     ] {
         let when = Conditions {
-            cookies: vec![(name.into(), value.into())],
+            cookies: vec![(name.into(), ValuePattern::Wildcard(value.into()))],
             ..Conditions::default()
         };
         let action = RuleAction::Respond {
@@ -157,11 +221,11 @@ fn all_conditions_have_to_hold() {
         ..Conditions::default()
     };
     let header = |name: &str, value: &str| Conditions {
-        headers: vec![(name.into(), value.into())],
+        headers: vec![(name.into(), ValuePattern::Wildcard(value.into()))],
         ..Conditions::default()
     };
     let query = |name: &str, value: &str| Conditions {
-        query: vec![(name.into(), value.into())],
+        query: vec![(name.into(), ValuePattern::Wildcard(value.into()))],
         ..Conditions::default()
     };
     let methods = |method: &str| Conditions {
@@ -340,7 +404,7 @@ fn rules_apply_in_order_and_once() {
 fn an_invalid_rule_is_reported_by_its_number() {
     let rules = [rewrite("/a", "/b"), rewrite("/a", "/{*}")];
     let error = Rules::new(&rules).expect_err("has no star").to_string();
-    assert!(error.starts_with("rule 2: `{*}`"), "{error}");
+    assert!(error.starts_with("rule 2: the target contains `{*}`"), "{error}");
     assert!(Rules::new(&[]).expect("valid rules").is_none());
 }
 

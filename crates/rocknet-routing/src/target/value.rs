@@ -80,8 +80,12 @@ mod tests {
     use proptest::prelude::*;
     use rocknet_config::template::{NoValues, Values};
 
+    use rocknet_config::captures::CaptureNames;
+    use rocknet_config::model::Pattern;
+
     use super::super::Target;
     use super::*;
+    use crate::captures::Captures;
 
     /// Has one value for all placeholders, except for the host.
     struct All<'v> {
@@ -98,6 +102,11 @@ mod tests {
         }
     }
 
+    /// Captures of a pattern with a star.
+    fn star() -> CaptureNames {
+        CaptureNames::of_pattern(&Pattern::Prefix("/".to_owned()))
+    }
+
     fn location(to: &str, value: &[u8], host: &'static str) -> Result<String, NoHost> {
         let request = RequestTarget {
             path: "/a b/ü",
@@ -105,8 +114,8 @@ mod tests {
             query: Some(b"x=1&y=a+b"),
             values: &All { value, host },
         };
-        let (mut out, target) = (Vec::new(), Target::new(to, true).expect("a target"));
-        target.write(&request, 1..4, &mut out)?;
+        let (mut out, target) = (Vec::new(), Target::new(to, &star(), false).expect("a target"));
+        target.write(&request, &Captures::of_star(1..4), &mut out)?;
         Ok(String::from_utf8(out).expect("ASCII"))
     }
 
@@ -148,7 +157,7 @@ mod tests {
             "/{unknown}",
             "/{status}",
         ] {
-            assert!(Target::new(to, true).is_err(), "{to}");
+            assert!(Target::new(to, &star(), false).is_err(), "{to}");
         }
     }
 

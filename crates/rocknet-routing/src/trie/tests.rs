@@ -217,6 +217,31 @@ fn a_lookup_visits_the_root_and_at_most_one_node_per_byte() {
     assert_eq!(trie.find(&deep[..77]).map(|(value, _)| *value), Some(77));
 }
 
+#[test]
+fn regular_expressions_rank_last_and_by_length() {
+    let regex = |text: &str| Pattern::Regex(RegexPattern::new(text, false).expect("valid"));
+    let mut trie = RouteTrie::new();
+    for (pattern, value) in [
+        (regex("^/a"), "short"),
+        (regex("^/a/\\d+$"), "long"),
+        (Pattern::Prefix("/a/b/".to_owned()), "prefix"),
+        (Pattern::Glob("*.png".to_owned()), "glob"),
+    ] {
+        trie.insert(&pattern, value).expect("no duplicate");
+    }
+    trie.insert(&regex("^/a"), "again").expect_err("a duplicate");
+    for (path, expected) in [
+        ("/a/12", Some("long")),
+        ("/a/x", Some("short")),
+        ("/a/b/1", Some("prefix")),
+        ("/a/x.png", Some("glob")),
+        ("/b", None),
+    ] {
+        let found = trie.find(path).map(|(value, _)| *value);
+        assert_eq!(found, expected, "{path}");
+    }
+}
+
 /// Finds the route by a linear search that follows the documentation of the trie.
 fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, RouteMatch)> {
     let ranked = patterns.iter().enumerate().filter_map(|(index, pattern)| {
@@ -229,6 +254,11 @@ fn naive(patterns: &[Pattern], path: &str) -> Option<(usize, RouteMatch)> {
             Pattern::Glob(text) => {
                 let literals = text.chars().filter(|&character| character != '*').count();
                 (MatchKind::Glob, literals, super::super::glob::tests::naive(text, path)?)
+            }
+            Pattern::Regex(regex) => {
+                regex
+                    .matches(path.as_bytes())
+                    .then_some((MatchKind::Regex, 0, path.len()..path.len()))?
             }
         };
         Some(((kind, usize::MAX - weight, pattern), index, RouteMatch { kind, star }))

@@ -129,18 +129,21 @@ fn an_application_gets_the_rewritten_and_the_requested_path() {
     let mut client = server.connect();
     for _ in 0..2 {
         let text = client.get("/page/a/b?c").text();
-        assert_eq!(text, "/run.php page=a/b /page/a/b?c");
+        assert_eq!(text, "/run.php page=a/b&c /page/a/b?c");
     }
 }
 
 #[test]
 fn an_upstream_gets_the_rewritten_path() {
     let upstream = Upstream::responding_with(ok("hello"));
-    let rule = "rule = [{ path = \"/page/*\", rewrite = \"/run?page={*}\" }]";
+    let rule =
+        "rule = [{ path = \"/page/*\", rewrite = \"/run?page={*}\" }, { path = \"/bare/*\", rewrite = \"/run?\" }]";
     let server = Running::site(folder(), &format!("{}\n{rule}", upstream.key()));
     let mut client = server.connect();
     for (path, line) in [
-        ("/page/a%20b?c", "GET /run?page=a%20b HTTP/1.1"),
+        ("/page/a%20b?c", "GET /run?page=a%20b&c HTTP/1.1"),
+        ("/page/a%20b", "GET /run?page=a%20b HTTP/1.1"),
+        ("/bare/x?c", "GET /run HTTP/1.1"),
         ("/other?c", "GET /other?c HTTP/1.1"),
     ] {
         client.get(path).expect(path, 200, &[]);
@@ -284,5 +287,51 @@ fn files_are_looked_up_for_a_route_that_serves_none() {
     for _ in 0..2 {
         assert_eq!(client.get("/a.txt").text(), "new a");
         assert_eq!(client.get("/b.txt").text(), "from the application");
+    }
+}
+
+/// Regular expressions in rules, redirects and routes.
+const REGEX_RULES: &str = r#"
+redirects = { '~^/archive/(?<year>\d{4})/(\d\d)$' = "/new/{year}-{2}", "/archive/now" = "/old/a.txt" }
+route.'~^/new/.*\.txt$'.headers = { "X-Route" = "text" }
+rule = [
+    { path = '~^/(?:build|config|lib)(?:$|/)', respond = 404 },
+    { header = { "User-Agent" = "~*badbot|^evil" }, respond = 403 },
+    { path = "~*^/LETTER/([a-z])$", rewrite = "/new/{1}.txt", last = true },
+    { query = { p = '~^(?<file>[a-z]+)$' }, path = "/file", redirect = "/new/{file}.txt?", status = 302 },
+    { path = '~^/new/', unless = [{ path = '~\.txt$' }, { client = "192.0.2.1" }], respond = 410 },
+]
+"#;
+
+#[test]
+fn regular_expressions_match_paths_and_values() {
+    let server = Running::site(folder(), REGEX_RULES);
+    let mut client = server.connect();
+    // The second responses come from the worker cache.
+    for _ in 0..2 {
+        for (line, fields, status, expected, text) in [
+            ("GET /config", &[][..], 404, &[][..], ""),
+            ("GET /config/x.php", &[], 404, &[], ""),
+            ("GET /configuration", &[], 404, &[], ""),
+            ("GET /letter/a", &[], 200, &["X-Route: text"], "new a"),
+            ("GET /new/a.txt", &["User-Agent: Evil/1"], 403, &[], ""),
+            (
+                "GET /new/a.txt",
+                &["User-Agent: not evil"],
+                200,
+                &["X-Route: text"],
+                "new a",
+            ),
+            ("GET /new/b", &[], 410, &[], ""),
+            ("GET /file?x&p=abc", &[], 302, &["Location: /new/abc.txt"], ""),
+            ("GET /file?p=%0d%0aX", &[], 404, &[], ""),
+            ("GET /archive/2024/07?q", &[], 308, &["Location: /new/2024-07?q"], ""),
+            ("GET /archive/now", &[], 308, &["Location: /old/a.txt"], ""),
+            ("GET /archive/2024/x", &[], 404, &[], ""),
+        ] {
+            let response = client.fetch(line, fields);
+            response.expect(line, status, expected);
+            assert!(response.text().starts_with(text), "{line}: {response:?}");
+        }
     }
 }
