@@ -5,6 +5,7 @@ mod access;
 pub(crate) mod acme;
 mod admin;
 mod application;
+mod browse;
 mod cache;
 mod cgi;
 mod controller;
@@ -44,6 +45,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         cache::KEYS,
         site::KEYS,
         php::KEYS,
+        browse::KEYS,
         rule::KEYS,
         tls::KEYS,
         http3::KEYS,

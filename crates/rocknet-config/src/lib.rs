@@ -20,7 +20,7 @@
 //! let site = &loaded.config.sites[0];
 //! assert_eq!(site.name, "example.com");
 //! assert_eq!(site.settings.root.as_deref(), Some("/var/www/example".as_ref()));
-//! assert!(site.settings.browse && site.tls.is_some());
+//! assert!(site.settings.browse.is_some() && site.tls.is_some());
 //! # Ok::<(), rocknet_config::Report>(())
 //! ```
 //!

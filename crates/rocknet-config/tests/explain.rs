@@ -23,6 +23,8 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
         Section::Application => ("fastcgi", &["to"]),
         Section::Cgi => ("cgi", &["folder"]),
         Section::Php => ("php", &["version"]),
+        Section::Browse => ("browse", &[]),
+        Section::Zip => ("browse.zip", &[]),
         Section::Auth => ("auth", &["realm", "users", "file"]),
         Section::Redirect => ("redirects./a", &["to", "status"]),
         Section::Rule => return Some(("rule 1".to_owned(), true)),

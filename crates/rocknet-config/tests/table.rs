@@ -77,6 +77,14 @@ fn a_default_written_out_changes_nothing() {
                 let short = parse(&config_with(Section::Site, &format!("auth = {{ bob = \"{BOB}\" }}"))).unwrap();
                 expected.sites[0].settings.auth = short.sites[0].settings.auth.clone();
             }
+            if matches!(section, Section::Browse | Section::Zip) {
+                let short = match section {
+                    Section::Zip => "browse = { zip = true }",
+                    _ => "browse = true",
+                };
+                let short = parse(&config_with(Section::Site, short)).unwrap();
+                expected.sites[0].settings.browse = short.sites[0].settings.browse.clone();
+            }
             if *section == Section::Cgi {
                 let short = parse(&config_with(Section::Site, "cgi = \"/cgi-bin\"")).unwrap();
                 expected.sites[0].settings.cgi = short.sites[0].settings.cgi.clone();

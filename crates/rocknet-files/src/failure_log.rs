@@ -73,6 +73,30 @@ pub fn not_found(tree: &Tree, path: &str) {
     }
 }
 
+/// Logs 403 for an archive that would exceed the limit with this key of `browse.zip`.
+pub fn archive_limit(tree: &Tree, key: &'static str) {
+    if cause(tree, Level::WARN, key).may_be_logged() {
+        tracing::warn!(
+            site = %tree.route.label.site,
+            folder = %tree.folder().display(),
+            help = "raise the limit, or turn archives off for this folder",
+            "403 Forbidden: the zip archive of a folder would exceed browse.zip.{key}"
+        );
+    }
+}
+
+/// Logs an archive that ends early, because one of its files cannot be sent as it was found.
+pub fn archive_cut(tree: &Tree, relative: &[u8], error: &io::Error) {
+    if cause(tree, Level::WARN, "a zip archive is cut off").may_be_logged() {
+        tracing::warn!(
+            site = %tree.route.label.site,
+            folder = %tree.folder().display(),
+            file = %String::from_utf8_lossy(relative),
+            "a zip archive is cut off, because a file changed while it was sent: {error}"
+        );
+    }
+}
+
 /// Logs a shortage of descriptors or memory.
 pub fn shortage(tree: &Tree, error: &OpenError) {
     if cause(tree, Level::WARN, "a file cannot be opened").may_be_logged() {

@@ -9,6 +9,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod cache;
 pub mod coding;
 pub mod disk_lookup;
@@ -23,6 +24,7 @@ pub mod listing;
 pub mod load;
 pub mod media_types;
 pub mod open_folder;
+pub mod path_access;
 pub mod place;
 pub mod representation;
 pub mod resolve;

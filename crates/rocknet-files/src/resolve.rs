@@ -123,7 +123,7 @@ fn look_up(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Re
     match (opened.meta.kind, wants_directory) {
         (FileKind::File, false) => classify(lookup, tree, opened, relative),
         (FileKind::Directory, false) => Ok(Target::WithoutSlash),
-        (FileKind::Directory, true) if tree.browse => Ok(Target::Directory { relative }),
+        (FileKind::Directory, true) if tree.browse.is_some() => Ok(Target::Directory { relative }),
         _ => Err(Status::NOT_FOUND),
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rocknet_config::model::{Fallback, Settings, Symlinks};
+use rocknet_config::model::{Browse, Fallback, Settings, Symlinks};
 use rocknet_io::confined_fs::{self, Root};
 
 use crate::media_types::MediaTypes;
@@ -30,8 +30,8 @@ pub struct Tree {
     pages: Option<Arc<Tree>>,
     /// Names of index files, in order of preference.
     pub index: Vec<String>,
-    /// True if directories without an index file are listed.
-    pub browse: bool,
+    /// Listings of directories without an index file; `None`: they are not listed.
+    pub browse: Option<Browse>,
     /// File that is served if no file is found for a path.
     pub fallback: Fallback,
     /// Templates of the paths to try (`try`).
@@ -71,7 +71,7 @@ impl Tree {
             place: settings.alias.as_ref().map(Place::new),
             pages: None,
             index: settings.index.clone(),
-            browse: settings.browse,
+            browse: settings.browse.clone(),
             fallback: settings.fallback.clone(),
             try_paths: settings.try_paths.clone(),
             types: MediaTypes::new(&settings.types),
@@ -105,7 +105,7 @@ impl Tree {
     /// scripts and CGI programs, so that their source is not sent as a page.
     pub fn for_pages(self) -> Tree {
         Tree {
-            browse: false,
+            browse: None,
             fallback: Fallback::Off,
             try_paths: Vec::new(),
             ..self

@@ -185,7 +185,7 @@ fn address(client: Client) -> Cow<'static, [u8]> {
 }
 
 /// Returns the host of an authority in lower case; empty if it is invalid.
-fn host(authority: &[u8]) -> Cow<'static, [u8]> {
+pub fn host(authority: &[u8]) -> Cow<'static, [u8]> {
     let mut buffer = [0; HOST_BUFFER];
     match Authority::parse(authority) {
         Some(authority) => Cow::Owned(authority.lower_host(&mut buffer).as_bytes().to_vec()),

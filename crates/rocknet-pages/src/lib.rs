@@ -2,8 +2,9 @@
 //! installation.
 //!
 //! The functions are pure: they return HTML or JSON without I/O or a clock. Each page is self-contained, with inline
-//! styles and no scripts, and causes no further requests. It therefore works without a network and under a strict
-//! content security policy.
+//! styles and without scripts, and causes no further requests. It therefore works without a network and under a strict
+//! content security policy. Listings are the exception: they have one small script, which they do not need, and may
+//! show pictures of their folder.
 #![forbid(unsafe_code)]
 
 pub mod error;

@@ -1,13 +1,28 @@
 //! Renders directory listings as an HTML page or as JSON.
 
 mod format;
+mod grid;
 mod html;
 mod natural;
+mod query;
+mod readme;
+mod toolbar;
 
 use std::cmp::Ordering;
 
 use super::text::{push_json, push_segment};
+pub use format::UtcDateTime;
 pub use html::html;
+pub use query::{MAX_FILTER, Query};
+pub use readme::{MAX_README, rank as readme_rank};
+
+/// `Content-Security-Policy` of listings. It permits one script, by its hash, and pictures of the site. It blocks
+/// injected scripts, and requests to other servers.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; \
+    script-src 'sha256-XmlXrJpkaumCV5R16jJ+DLJ2WNxxjzRNhFNq+oDRFEw='; base-uri 'none'; form-action 'self'";
+
+/// Script that filters the names of a listing while the user types. The page works without it.
+pub const SCRIPT: &str = include_str!("assets/listing.js");
 
 /// A directory to list. `entries` may have any order, because the listing sorts them.
 #[derive(Debug, Clone)]
@@ -22,6 +37,16 @@ pub struct Listing<'a> {
     pub order: SortOrder,
     /// True if the directory has more entries than `entries`. The HTML page then notes that the list is incomplete.
     pub truncated: bool,
+    /// Text that the names of the shown entries contain, without regard to case. Empty: all entries are shown.
+    pub filter: &'a str,
+    /// View of the HTML page.
+    pub view: View,
+    /// View of the site. Links to this view do not name it.
+    pub default_view: View,
+    /// True if the folder can be requested as a zip archive.
+    pub offers_zip: bool,
+    /// Readme file of the directory, which the HTML page shows.
+    pub readme: Option<Readme>,
 }
 
 /// One entry of a directory.
@@ -49,6 +74,27 @@ pub enum EntryKind {
     Other,
 }
 
+/// View of a listing as a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum View {
+    /// A table with sizes and times.
+    #[default]
+    List,
+    /// Tiles with the pictures of the folder.
+    Grid,
+}
+
+/// Readme file of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readme {
+    /// File name.
+    pub name: String,
+    /// Text, at most [`MAX_README`] bytes.
+    pub text: String,
+    /// True if the file is longer than the text.
+    pub is_cut: bool,
+}
+
 /// The key by which entries are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SortKey {
@@ -74,27 +120,6 @@ pub enum SortOrder {
 /// Maximum number of entries in one response. They make about 2 MB of HTML, which a phone can still scroll and which
 /// one core renders in about 20 ms.
 pub const MAX_ENTRIES: usize = 10_000;
-
-/// Parses `sort=name|size|time` and `order=asc|desc` from a query. If a key is repeated, its first value is used. Other
-/// keys are ignored, and an unknown value selects the default.
-pub fn parse_query(query: &[u8]) -> (SortKey, SortOrder) {
-    let value = |key: &[u8]| {
-        query
-            .split(|&byte| byte == b'&')
-            .find_map(|pair| pair.strip_prefix(key).and_then(|rest| rest.strip_prefix(b"=")))
-    };
-    let sort = match value(b"sort") {
-        Some(b"size") => SortKey::Size,
-        Some(b"time") => SortKey::Time,
-        _ => SortKey::Name,
-    };
-    let order = if value(b"order") == Some(b"desc") {
-        SortOrder::Desc
-    } else {
-        SortOrder::Asc
-    };
-    (sort, order)
-}
 
 /// Renders the listing as a JSON array of `{name, type, size, modified, url}`, in the requested order.
 ///
@@ -136,10 +161,12 @@ pub fn json(listing: &Listing<'_>) -> Vec<u8> {
 }
 
 impl Listing<'_> {
-    /// Returns the entries in the requested order, at most [`MAX_ENTRIES`]. Directories always come first. Entries with
-    /// equal keys are sorted by name.
+    /// Returns the entries that the filter selects in the requested order, at most [`MAX_ENTRIES`]. Directories always
+    /// come first. Entries with equal keys are sorted by name.
     fn sorted(&self) -> Vec<&ListingEntry> {
-        let mut entries: Vec<&ListingEntry> = self.entries.iter().collect();
+        let text = self.filter.to_lowercase();
+        let is_shown = |entry: &&ListingEntry| text.is_empty() || entry.name.to_lowercase().contains(&text);
+        let mut entries: Vec<&ListingEntry> = self.entries.iter().filter(is_shown).collect();
         entries.sort_unstable_by(|a, b| {
             let by_name = || natural::compare(&a.name, &b.name);
             let (key, then) = match self.sort {
@@ -161,7 +188,19 @@ impl Listing<'_> {
         entries
     }
 
-    /// Returns true if the directory has more entries than the listing shows.
+    /// Returns true if the entries are sorted by `sort`, and the direction in which a link by this key sorts them. The
+    /// link of the current key reverses the direction. The link of another key starts with the most useful one: names
+    /// ascending, sizes and times descending.
+    fn next_order(&self, sort: SortKey) -> (bool, SortOrder) {
+        let is_current = self.sort == sort;
+        let ascends = match is_current {
+            true => self.order == SortOrder::Desc,
+            false => sort == SortKey::Name,
+        };
+        (is_current, if ascends { SortOrder::Asc } else { SortOrder::Desc })
+    }
+
+    /// Returns true if the directory has more entries than the listing shows, apart from the filter.
     fn is_cut(&self) -> bool {
         self.truncated || self.entries.len() > MAX_ENTRIES
     }
@@ -180,6 +219,40 @@ impl ListingEntry {
         push_segment(out, &self.name);
         if self.kind == EntryKind::Directory {
             out.push(b'/');
+        }
+    }
+
+    /// Returns the class of the entry's icon in `assets/listing.css`: `d` for a directory, `i` for an image, `z` for an
+    /// archive, `m` for audio or video, and `f` for any other file.
+    fn icon(&self) -> &'static str {
+        if self.kind == EntryKind::Directory {
+            return "d";
+        }
+        let extension = self.name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let is = |known: &[&str]| known.iter().any(|word| word.eq_ignore_ascii_case(extension));
+        if is(&[
+            "avif", "bmp", "gif", "ico", "jpeg", "jpg", "jxl", "png", "svg", "tiff", "webp",
+        ]) {
+            "i"
+        } else if is(&[
+            "7z", "br", "bz2", "deb", "gz", "iso", "jar", "rar", "rpm", "tar", "tgz", "xz", "zip", "zst",
+        ]) {
+            "z"
+        } else if is(&[
+            "aac", "avi", "flac", "m4a", "m4v", "mkv", "mov", "mp3", "mp4", "ogg", "opus", "wav", "webm",
+        ]) {
+            "m"
+        } else {
+            "f"
+        }
+    }
+}
+
+impl View {
+    const fn word(self) -> &'static str {
+        match self {
+            View::List => "list",
+            View::Grid => "grid",
         }
     }
 }
@@ -201,6 +274,11 @@ impl SortOrder {
             SortOrder::Desc => "desc",
         }
     }
+}
+
+/// Appends text that is already HTML.
+fn push(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Number of bytes reserved for a JSON entry with a name of ordinary length.

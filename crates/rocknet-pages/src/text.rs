@@ -6,15 +6,30 @@
 /// or reorder text: `photo<U+202E>gpj.exe` must not appear as `photoexe.jpg`.
 pub fn push_html(out: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
+        push_html_char(out, c);
+    }
+}
+
+/// Like [`push_html`], but keeps line breaks and tabs, for the text of a `pre` element.
+pub fn push_html_lines(out: &mut Vec<u8>, text: &str) {
+    for c in text.chars() {
         match c {
-            '&' => out.extend_from_slice(b"&amp;"),
-            '<' => out.extend_from_slice(b"&lt;"),
-            '>' => out.extend_from_slice(b"&gt;"),
-            '"' => out.extend_from_slice(b"&quot;"),
-            '\'' => out.extend_from_slice(b"&#39;"),
-            c if is_deceptive(c) => push_char(out, char::REPLACEMENT_CHARACTER),
-            c => push_char(out, c),
+            '\n' | '\t' => push_char(out, c),
+            '\r' => {}
+            c => push_html_char(out, c),
         }
+    }
+}
+
+fn push_html_char(out: &mut Vec<u8>, c: char) {
+    match c {
+        '&' => out.extend_from_slice(b"&amp;"),
+        '<' => out.extend_from_slice(b"&lt;"),
+        '>' => out.extend_from_slice(b"&gt;"),
+        '"' => out.extend_from_slice(b"&quot;"),
+        '\'' => out.extend_from_slice(b"&#39;"),
+        c if is_deceptive(c) => push_char(out, char::REPLACEMENT_CHARACTER),
+        c => push_char(out, c),
     }
 }
 

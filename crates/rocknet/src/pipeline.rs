@@ -41,6 +41,7 @@ mod interface;
 mod not_found_log;
 mod pending;
 mod preflight;
+mod reachable;
 pub mod refusals;
 mod route;
 mod rules;

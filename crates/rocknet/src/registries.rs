@@ -10,6 +10,7 @@
 //!              ├─ folders     open folders of sites
 //!              ├─ access      verified passwords, and clients that guess passwords
 //!              ├─ filters     steps that responses pass, with a limit on files that are encoded while they are sent
+//!              ├─ archive_limit  limit on folders that are sent as zip archives
 //!              ├─ qlog        traces of QUIC connections; thread rn-qlog
 //!              ├─ routes      numbers of routes, for their metrics
 //!              └─ traces      spans on their way to a collector; thread rn-traces
@@ -39,6 +40,7 @@ use rocknet_handler::filter::Filters;
 use rocknet_telemetry::TraceExporter;
 
 use crate::clock::TimeSource;
+use crate::files::archive::ArchiveLimit;
 use crate::files::encode::EncoderLimit;
 use crate::files::open_folder::{OpenFolders, most_open_folders};
 use crate::filter;
@@ -71,6 +73,8 @@ pub struct Registries {
     pub filters: Filters,
     /// Limit on the number of files that are encoded at the same time while they are sent.
     pub encoder_limit: EncoderLimit,
+    /// Limit on the number of folders that are sent as zip archives at the same time.
+    pub archive_limit: ArchiveLimit,
     /// Writer of the traces of QUIC connections.
     pub qlog: Arc<QlogWriter>,
     /// Numbers of the routes, for their metrics.
@@ -110,6 +114,7 @@ impl Registries {
             access: State::new(random_key()),
             filters: filter::all(&encoder_limit),
             encoder_limit,
+            archive_limit: ArchiveLimit::default(),
             qlog: Arc::default(),
             routes: Arc::default(),
             traces: TraceExporter::default(),

@@ -126,6 +126,10 @@ pub enum Section {
     Php,
     /// `auth` of a site or route.
     Auth,
+    /// `browse` of a site or route.
+    Browse,
+    /// `zip` of `browse`.
+    Zip,
 }
 
 impl Section {
@@ -161,6 +165,8 @@ impl Section {
         Section::Cgi,
         Section::Php,
         Section::Auth,
+        Section::Browse,
+        Section::Zip,
     ];
 
     /// Returns the header of the section, as messages and the reference name it.
@@ -196,6 +202,8 @@ impl Section {
             Section::Cgi => "`cgi` of a site or route",
             Section::Php => "`php` of a site or route",
             Section::Auth => "`auth` of a site or route",
+            Section::Browse => "`browse` of a site or route",
+            Section::Zip => "`zip` of `browse`",
         }
     }
 }

@@ -136,7 +136,7 @@ mod tests {
         let config = parsed(&text, &folders).expect("a good file");
         let route = &config.sites[2].routes[0].settings;
         assert_eq!(
-            (route.root.as_deref(), route.browse),
+            (route.root.as_deref(), route.browse.is_some()),
             (Some(Path::new("/srv/b.example")), true)
         );
         assert_eq!(config.host_folders[0].hosts, ["a.test", "b.example", "c.test"]);

@@ -122,16 +122,6 @@ pub(super) const KEYS: &[Key] = &[
     .example("index = [\"home.html\"]")
     .foreign_names(&["DirectoryIndex", "index-file.names", "file.index"]),
     Key::new(
-        "browse",
-        BOTH,
-        Kind::Boolean,
-        "Lists the files of folders without an index file.",
-    )
-    .group(SettingGroup::Files)
-    .sets(&[Target::Settings(field!(browse))])
-    .example("browse = true")
-    .foreign_names(&["autoindex", "dirlisting", "file.dirlisting", "dir-listing.activate", "Indexes", "list"]),
-    Key::new(
         "types",
         &[Section::Server, Section::Site, Section::Route],
         Kind::Map { name: "extension of files, or `*`", value: &Kind::Text("media type") },

@@ -2,8 +2,9 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Admin, Application, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, PhpSettings, Protocol,
-    Proxy, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole, WeightedUpstream,
+    AccessLog, Admin, Application, Browse, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, PhpSettings,
+    Protocol, Proxy, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole,
+    WeightedUpstream, ZipLimits,
 };
 
 /// Part of the model that keys are bound to.
@@ -72,6 +73,8 @@ models! {
     Application: Some(Application::at(Protocol::FastCgi, Vec::new())),
     Cgi: Some(Cgi::at(String::new())),
     PhpSettings: Some(PhpSettings::default()),
+    Browse: Some(Browse::default()),
+    ZipLimits: Some(ZipLimits::default()),
 }
 
 /// Returns an upstream with an empty address. The defaults of its other fields do not depend on the address.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::admin::Admin;
+use super::browse::Browse;
 use super::host_folders::HostFolders;
 use super::http3::Http3;
 use super::limits::Limits;
@@ -50,7 +51,7 @@ impl Config {
     pub fn for_directory(directory: &Path, listen: Listen) -> Config {
         let settings = Settings {
             root: Some(directory.to_owned()),
-            browse: true,
+            browse: Some(Browse::default()),
             ..Settings::default()
         };
         Config::one_site(Mode::Dev, vec![listen], settings)

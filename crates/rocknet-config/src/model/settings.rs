@@ -8,6 +8,7 @@ use super::access::Access;
 use super::alias::Alias;
 use super::application::Application;
 use super::auth::Auth;
+use super::browse::Browse;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::limits::Limits;
@@ -52,8 +53,8 @@ with_defaults! {
         pub welcome_page: bool = false,
         /// Names of files that are served for a folder, tried in order.
         pub index: Vec<String> = Settings::default_index(false),
-        /// Lists the files of folders without an index file.
-        pub browse: bool = false,
+        /// Listings of folders without an index file; `None`: folders are not listed.
+        pub browse: Option<Browse> = None,
         /// File that is served if nothing else matches.
         pub fallback: Fallback = Fallback::default(),
         /// Paths that are tried in order; `{path}` stands for the path of the request. Empty: only the path of the

@@ -117,6 +117,8 @@ pub fn markdown() -> String {
             Section::Cgi,
             Section::Php,
             Section::Auth,
+            Section::Browse,
+            Section::Zip,
         ],
     );
     write_section(
@@ -191,6 +193,8 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Cgi => format!("cgi.{}", key.name),
         Section::Php => format!("php.{}", key.name),
         Section::Auth => format!("auth.{}", key.name),
+        Section::Browse => format!("browse.{}", key.name),
+        Section::Zip => format!("browse.zip.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

@@ -140,6 +140,8 @@ fn name(section: Section) -> &'static str {
         Section::Cgi => "cgi",
         Section::Php => "php",
         Section::Auth => "auth",
+        Section::Browse => "browse",
+        Section::Zip => "zip",
         Section::Ca => "ca",
         Section::TlsDns => "tls_dns",
     }

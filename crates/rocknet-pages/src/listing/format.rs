@@ -84,6 +84,16 @@ impl UtcDateTime {
         }
     }
 
+    /// Returns year, month and day.
+    pub fn year_month_day(self) -> (u32, u32, u32) {
+        (self.year, self.month, self.day)
+    }
+
+    /// Returns the number of seconds since midnight.
+    pub fn second_of_day(self) -> u32 {
+        self.second_of_day
+    }
+
     /// Formats the date: `2026-11-21`.
     pub fn date(self) -> String {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)

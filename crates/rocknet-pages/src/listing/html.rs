@@ -1,35 +1,62 @@
-//! Renders listings as HTML: breadcrumbs, totals, and a table whose column headers are links that sort it.
+//! Renders listings as HTML: breadcrumbs, totals, the toolbar, and the entries as a grid or as a table whose column
+//! headers are links that sort it.
 
 use super::format::{UtcDateTime, counted, grouped, size};
-use super::{EntryKind, Listing, ListingEntry, SortKey, SortOrder};
+use super::grid::push_grid;
+use super::query::Links;
+use super::readme::push_readme;
+use super::toolbar::push_toolbar;
+use super::{EntryKind, Listing, ListingEntry, SCRIPT, SortKey, SortOrder, View, push};
 use crate::text::push_html;
 
 /// Returns the page, with at most [`super::MAX_ENTRIES`] entries.
 pub fn html(listing: &Listing<'_>) -> Vec<u8> {
     let entries = listing.sorted();
     let mut out = Vec::with_capacity(PAGE_RESERVE + entries.len() * ROW_RESERVE);
-    let order_query = order_query_of(listing);
+    let links = Links::of(listing);
+    let to_folder = links.to_folder();
 
     push(&mut out, HEAD);
     push_html(&mut out, listing.path);
     push(&mut out, "</title>\n<style>");
     push(&mut out, STYLE);
     push(&mut out, "</style>\n<main>\n");
-    push_breadcrumbs(&mut out, listing.path, &order_query);
+    push_breadcrumbs(&mut out, listing.path, &to_folder);
     push_totals(&mut out, &entries);
     let has_parent = listing.path != "/";
-    if entries.is_empty() && !listing.is_cut() {
-        push_empty(&mut out, has_parent, &order_query);
-    } else {
-        push_table(&mut out, listing, &entries, has_parent, &order_query);
+    let has_entries = !listing.entries.is_empty();
+    if has_entries {
+        push_toolbar(&mut out, listing, &links);
+    }
+    match (has_entries, entries.is_empty()) {
+        (false, _) if !listing.truncated => push_empty(&mut out, has_parent, &to_folder),
+        (true, true) => push_no_match(&mut out, listing.filter, &links),
+        _ if listing.view == View::Grid => push_grid(&mut out, listing, &entries, has_parent, &links),
+        _ => push_table(&mut out, listing, &entries, has_parent, &links),
     }
     if listing.is_cut() {
         push(
             &mut out,
             "<p class=\"note\">The list stops here. This folder has more than the ",
         );
-        push(&mut out, &grouped(entries.len() as u64));
-        push(&mut out, " entries shown.</p>\n");
+        push(&mut out, &grouped(listing.entries.len().min(super::MAX_ENTRIES) as u64));
+        push(&mut out, " entries ");
+        push(
+            &mut out,
+            if listing.filter.is_empty() {
+                "shown.</p>\n"
+            } else {
+                "searched.</p>\n"
+            },
+        );
+    }
+    if let Some(readme) = &listing.readme {
+        push_readme(&mut out, readme);
+    }
+    if has_entries {
+        push(&mut out, "<script>");
+        push(&mut out, SCRIPT);
+        push(&mut out, "</script>\n");
     }
     push(&mut out, "<footer>RockNet</footer>\n</main>\n</html>\n");
     out
@@ -37,7 +64,7 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
 
 /// Appends the breadcrumbs. Each step except the last, the listed folder, is a link. Links are relative, so they also
 /// work if a server in front of this one adds a path prefix.
-fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, order_query: &str) {
+fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, to_folder: &str) {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     push(out, "<nav aria-label=\"Folder path\"><h1>");
     let Some((current, ancestors)) = steps.split_last() else {
@@ -46,7 +73,7 @@ fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, order_query: &str) {
     };
     push(out, "<a href=\"");
     push_up(out, steps.len());
-    push(out, order_query);
+    push(out, to_folder);
     push(out, "\" aria-label=\"Top folder\">/</a>");
     let skipped = ancestors.len().saturating_sub(MAX_CRUMBS);
     if skipped > 0 {
@@ -55,7 +82,7 @@ fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, order_query: &str) {
     for (index, step) in ancestors.iter().enumerate().skip(skipped) {
         push(out, "<a href=\"");
         push_up(out, ancestors.len() - index);
-        push(out, order_query);
+        push(out, to_folder);
         push(out, "\"><bdi>");
         push_html(out, step);
         push(out, "</bdi></a><i>/</i>");
@@ -101,11 +128,11 @@ fn push_totals(out: &mut Vec<u8>, entries: &[&ListingEntry]) {
 }
 
 /// Appends the text that replaces the table of an empty folder.
-fn push_empty(out: &mut Vec<u8>, has_parent: bool, order_query: &str) {
+fn push_empty(out: &mut Vec<u8>, has_parent: bool, to_folder: &str) {
     push(out, "<p class=\"empty\"><b>This folder is empty.</b>");
     if has_parent {
         push(out, "<a href=\"../");
-        push(out, order_query);
+        push(out, to_folder);
         push(out, "\">Back to the folder above</a>");
     } else {
         push(out, "Files put here show up on the next visit.");
@@ -113,65 +140,76 @@ fn push_empty(out: &mut Vec<u8>, has_parent: bool, order_query: &str) {
     push(out, "</p>\n");
 }
 
+/// Appends the text that replaces the entries if the filter selects none.
+fn push_no_match(out: &mut Vec<u8>, filter: &str, links: &Links<'_>) {
+    push(out, "<p class=\"empty\"><b>No name contains “<bdi>");
+    push_html(out, filter);
+    push(out, "</bdi>”.</b><a href=\"");
+    push(out, &links.unfiltered());
+    push(out, "\">Show all names</a></p>\n");
+}
+
 fn push_table(
     out: &mut Vec<u8>,
     listing: &Listing<'_>,
     entries: &[&ListingEntry],
     has_parent: bool,
-    order_query: &str,
+    links: &Links<'_>,
 ) {
+    let to_folder = links.to_folder();
     push(
         out,
-        "<table>\n<caption class=\"vh\">Files and folders; the column headers sort them</caption>\n<thead><tr>",
+        "<table class=\"list\">\n<caption class=\"vh\">Files and folders; the column headers sort them</caption>\n<thead><tr>",
     );
     for (sort, title) in [
         (SortKey::Name, "Name"),
         (SortKey::Size, "Size"),
         (SortKey::Time, "Modified<i> (UTC)</i>"),
     ] {
-        push_header(out, listing, sort, title);
+        push_header(out, listing, links, sort, title);
     }
     push(out, "</tr></thead>\n<tbody>\n");
     if has_parent {
         push(out, "<tr><td><a class=\"u\" href=\"../");
-        push(out, order_query);
+        push(out, &to_folder);
         push(out, "\">Folder above</a></td><td></td><td></td></tr>\n");
     }
     for entry in entries {
-        push_row(out, entry, order_query);
+        push_row(out, entry, &to_folder);
     }
     push(out, "</tbody>\n</table>\n");
 }
 
-/// Appends a column header, a link that sorts by this column. The link of the current column reverses the order. The
-/// link of another column starts with the most useful order: names ascending, sizes and times descending.
-fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, sort: SortKey, title: &str) {
-    let (state, next) = match (listing.sort == sort, listing.order) {
-        (true, SortOrder::Asc) => (" aria-sort=\"ascending\"", SortOrder::Desc),
-        (true, SortOrder::Desc) => (" aria-sort=\"descending\"", SortOrder::Asc),
-        (false, _) if sort == SortKey::Name => ("", SortOrder::Asc),
-        (false, _) => ("", SortOrder::Desc),
-    };
+/// Appends a column header, a link that sorts by this column.
+fn push_header(out: &mut Vec<u8>, listing: &Listing<'_>, links: &Links<'_>, sort: SortKey, title: &str) {
+    let (is_current, next) = listing.next_order(sort);
     push(out, "<th scope=\"col\"");
-    push(out, state);
+    push(
+        out,
+        match (is_current, listing.order) {
+            (false, _) => "",
+            (true, SortOrder::Asc) => " aria-sort=\"ascending\"",
+            (true, SortOrder::Desc) => " aria-sort=\"descending\"",
+        },
+    );
     push(out, "><a href=\"");
-    push(out, &query(sort, next));
+    push(out, &links.sorted(sort, next));
     push(out, "\">");
     push(out, title);
     push(out, "</a></th>");
 }
 
-fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, order_query: &str) {
-    push(out, "<tr><td>");
+fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, to_folder: &str) {
+    push(out, "<tr data-e><td>");
     if entry.kind == EntryKind::Other {
         push(out, "<span class=\"o\"><bdi>");
     } else {
         push(out, "<a class=\"");
-        push(out, icon(entry));
+        push(out, entry.icon());
         push(out, "\" href=\"");
         entry.push_href(out);
         if entry.kind == EntryKind::Directory {
-            push(out, order_query);
+            push(out, to_folder);
         }
         push(out, "\"><bdi>");
     }
@@ -199,50 +237,6 @@ fn push_row(out: &mut Vec<u8>, entry: &ListingEntry, order_query: &str) {
         push(out, "</i></time>");
     }
     push(out, "</td></tr>\n");
-}
-
-/// Returns the class of the entry's icon in `assets/listing.css`: `d` for a directory, `i` for an image, `z` for an
-/// archive, `m` for audio or video, and `f` for any other file.
-fn icon(entry: &ListingEntry) -> &'static str {
-    if entry.kind == EntryKind::Directory {
-        return "d";
-    }
-    let extension = entry.name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    let is = |known: &[&str]| known.iter().any(|word| word.eq_ignore_ascii_case(extension));
-    if is(&[
-        "avif", "bmp", "gif", "ico", "jpeg", "jpg", "jxl", "png", "svg", "tiff", "webp",
-    ]) {
-        "i"
-    } else if is(&[
-        "7z", "br", "bz2", "deb", "gz", "iso", "jar", "rar", "rpm", "tar", "tgz", "xz", "zip", "zst",
-    ]) {
-        "z"
-    } else if is(&[
-        "aac", "avi", "flac", "m4a", "m4v", "mkv", "mov", "mp3", "mp4", "ogg", "opus", "wav", "webm",
-    ]) {
-        "m"
-    } else {
-        "f"
-    }
-}
-
-/// Returns the query that keeps the chosen order in links to other folders, escaped for HTML; empty for the default
-/// order.
-fn order_query_of(listing: &Listing<'_>) -> String {
-    match (listing.sort, listing.order) {
-        (SortKey::Name, SortOrder::Asc) => String::new(),
-        (sort, order) => query(sort, order),
-    }
-}
-
-/// Returns the query for an order, escaped for HTML.
-fn query(sort: SortKey, order: SortOrder) -> String {
-    format!("?sort={}&amp;order={}", sort.word(), order.word())
-}
-
-/// Appends text that is already HTML.
-fn push(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(text.as_bytes());
 }
 
 /// Maximum number of ancestor folders in the breadcrumbs, not counting the top folder. The link to an ancestor has

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod extras;
 mod names;
 
 fn entry(name: &str, kind: EntryKind, size: u64, modified_unix: Option<i64>) -> ListingEntry {
@@ -28,6 +29,11 @@ fn listing(path: &str, entries: Vec<ListingEntry>) -> Listing<'_> {
         sort: SortKey::Name,
         order: SortOrder::Asc,
         truncated: false,
+        filter: "",
+        view: View::List,
+        default_view: View::List,
+        offers_zip: false,
+        readme: None,
     }
 }
 
@@ -59,9 +65,10 @@ fn queries_select_the_order_and_invalid_parts_are_ignored() {
         ("a=1&sort=time&b", SortKey::Time, SortOrder::Asc),
     ];
     for (query, sort, order) in rows {
-        assert_eq!(parse_query(query.as_bytes()), (sort, order), "{query:?}");
+        let parsed = Query::parse(query.as_bytes());
+        assert_eq!((parsed.sort, parsed.order), (sort, order), "{query:?}");
     }
-    assert_eq!(parse_query(b"\xFF=\0&sort=size"), (SortKey::Size, SortOrder::Asc));
+    assert_eq!(Query::parse(b"\xFF=\0&sort=size").sort, SortKey::Size);
 }
 
 #[test]
@@ -69,7 +76,8 @@ fn written_queries_are_parsed() {
     for sort in [SortKey::Name, SortKey::Size, SortKey::Time] {
         for order in [SortOrder::Asc, SortOrder::Desc] {
             let query = format!("sort={}&order={}", sort.word(), order.word());
-            assert_eq!(parse_query(query.as_bytes()), (sort, order));
+            let parsed = Query::parse(query.as_bytes());
+            assert_eq!((parsed.sort, parsed.order), (sort, order));
         }
     }
 }
@@ -118,11 +126,9 @@ fn entries_have_the_requested_order() {
     ];
     for (sort, order, expected) in rows {
         let listing = Listing {
-            path: "/",
-            entries: entries.clone(),
             sort,
             order,
-            truncated: false,
+            ..listing("/", entries.clone())
         };
         let names: Vec<&str> = listing.sorted().iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names.join(" "), expected, "{sort:?} {order:?}");
@@ -359,21 +365,24 @@ fn a_page_is_rendered_exactly() {
 <main>
 <nav aria-label="Folder path"><h1><a href="../" aria-label="Top folder">/</a><span aria-current="page"><bdi>mine</bdi></span></h1></nav>
 <p class="sum">1 folder, 2 files, 2.0 MiB</p>
-<table>
+<div class="bar"><form role="search"><input type="search" name="filter" value="" placeholder="Filter names" aria-label="Filter names" maxlength="255" autocomplete="off" spellcheck="false"><button>Filter</button> <output></output></form>
+<nav aria-label="Views"><a href="./" aria-current="true">List</a><a href="?view=grid">Grid</a></nav></div>
+<table class="list">
 <caption class="vh">Files and folders; the column headers sort them</caption>
 <thead><tr><th scope="col" aria-sort="ascending"><a href="?sort=name&amp;order=desc">Name</a></th><th scope="col"><a href="?sort=size&amp;order=desc">Size</a></th><th scope="col"><a href="?sort=time&amp;order=desc">Modified<i> (UTC)</i></a></th></tr></thead>
 <tbody>
 <tr><td><a class="u" href="../">Folder above</a></td><td></td><td></td></tr>
-<tr><td><a class="d" href="./music/"><bdi>music</bdi>/</a></td><td></td><td><time datetime="1970-01-01T00:00:00Z">1970-01-01<i> 00:00</i></time></td></tr>
-<tr><td><a class="z" href="./notes.tar.gz"><bdi>notes.tar.gz</bdi></a></td><td>10 B</td><td></td></tr>
-<tr><td><a class="i" href="./photo.JPG"><bdi>photo.JPG</bdi></a></td><td>2.0 MiB</td><td><time datetime="2026-11-21T12:31:07Z">2026-11-21<i> 12:31</i></time></td></tr>
+<tr data-e><td><a class="d" href="./music/"><bdi>music</bdi>/</a></td><td></td><td><time datetime="1970-01-01T00:00:00Z">1970-01-01<i> 00:00</i></time></td></tr>
+<tr data-e><td><a class="z" href="./notes.tar.gz"><bdi>notes.tar.gz</bdi></a></td><td>10 B</td><td></td></tr>
+<tr data-e><td><a class="i" href="./photo.JPG"><bdi>photo.JPG</bdi></a></td><td>2.0 MiB</td><td><time datetime="2026-11-21T12:31:07Z">2026-11-21<i> 12:31</i></time></td></tr>
 </tbody>
 </table>
+<script>SCRIPT</script>
 <footer>RockNet</footer>
 </main>
 </html>
 "#;
-    assert_eq!(body(&listing("/mine/", entries)), expected);
+    assert_eq!(body(&listing("/mine/", entries)).replace(SCRIPT, "SCRIPT"), expected);
 }
 
 #[test]
@@ -384,7 +393,7 @@ fn pages_cause_no_further_requests() {
         page.matches("http").count(),
         page.matches("xmlns='http://www.w3.org/2000/svg'").count()
     );
-    for forbidden in ["<script", "@import", "<iframe", "src="] {
+    for forbidden in ["@import", "<iframe", "src=", "<link rel=\"stylesheet"] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
 }

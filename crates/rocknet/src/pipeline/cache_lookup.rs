@@ -157,6 +157,7 @@ where
     drop(l1);
     let mut context = RequestContext::new(worker, config, incoming, Some(site), Some((&*cached).into()));
     context.request.get_or_insert_with(&incoming.owned);
+    context.client = Some(incoming.client(worker));
     context.set_user(user);
     Some(Outcome::Started(respond_from_entry(
         worker,

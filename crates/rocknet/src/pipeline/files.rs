@@ -1,16 +1,21 @@
-//! Responses for directories: listings, and the redirect to the path with a trailing slash.
+//! Responses for directories: listings, archives, and the redirect to the path with a trailing slash.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rocknet_pages::listing::Query;
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::status::Status;
 
+use super::finish::finish;
+use super::reachable::ReachablePaths;
 use super::{PendingResponse, RequestContext, ResponseState};
-use crate::blocking::JobError;
+use crate::files::archive::{self, ArchiveRequest};
 use crate::files::cache::l1::CachedEntry;
-use crate::files::listing;
+use crate::files::listing::{self, ListingRequest};
 use crate::fixed;
+use crate::handler::HandlerFuture;
 use crate::response::Response;
 use crate::worker::Worker;
 
@@ -33,7 +38,7 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     fixed::redirect(Status::PERMANENT_REDIRECT, location)
 }
 
-/// Starts a job that lists a directory. `relative`: path of the directory in its tree.
+/// Starts a job that lists a directory, or that packs it as an archive. `relative`: path of the directory in its tree.
 pub(super) fn list_directory(
     worker: &Rc<Worker>,
     context: &Rc<RequestContext>,
@@ -42,32 +47,48 @@ pub(super) fn list_directory(
     request: &Request<'_>,
 ) -> ResponseState {
     let (tree, path, relative) = (Arc::clone(&cached.tree), Arc::clone(&cached.path), relative.to_vec());
-    let query = request.query.unwrap_or_default().to_vec();
-    let accept = request
-        .fields
-        .get(rocknet_proto::fields::KnownField::Accept)
-        .map(<[u8]>::to_vec);
-    let job = worker.shared.pool.spawn(tree.route.priority, move || {
-        listing::list(&tree, &path, &relative, &query, accept.as_deref())
-    });
-    ResponseState::Pending(PendingResponse::handler(
-        worker,
-        context,
-        Box::pin(async move {
-            match job.await {
-                Ok(Ok(page)) => page.into_response(),
-                Ok(Err(status)) => fixed::error(status),
-                Err(error) => fixed::error(status_of(&error)),
-            }
-            .into()
-        }),
-    ))
-}
-
-/// Returns 503 for a full or stopped pool, and 500 for a job that panicked.
-fn status_of(error: &JobError) -> Status {
-    match error {
-        JobError::Panicked => Status::INTERNAL_SERVER_ERROR,
-        JobError::Rejected | JobError::Stopped => Status::SERVICE_UNAVAILABLE,
-    }
+    let Some(access) = ReachablePaths::below(context, request, &tree, &path) else {
+        return finish(
+            worker,
+            context,
+            Some(request),
+            fixed::error(Status::INTERNAL_SERVER_ERROR),
+        );
+    };
+    let query = Query::parse(request.query.unwrap_or_default());
+    let pool = worker.shared.pool.clone();
+    let zip = tree.browse.as_ref().and_then(|browse| browse.zip.clone());
+    let work: HandlerFuture = match zip.filter(|_| query.zip) {
+        Some(limits) => {
+            let request = ArchiveRequest {
+                tree,
+                path,
+                relative,
+                limits,
+            };
+            let limit = worker.shared.registries.archive_limit.clone();
+            Box::pin(async move { archive::respond(request, access, limit, pool).await.into() })
+        }
+        None => {
+            let accept = request.fields.get(KnownField::Accept).map(<[u8]>::to_vec);
+            let priority = tree.route.priority;
+            let request = ListingRequest {
+                tree,
+                path,
+                relative,
+                query,
+                accept,
+            };
+            let job = pool.spawn(priority, move || request.list(&access));
+            Box::pin(async move {
+                match job.await {
+                    Ok(Ok(page)) => page.into_response(),
+                    Ok(Err(status)) => fixed::error(status),
+                    Err(error) => fixed::error(listing::status_of(&error)),
+                }
+                .into()
+            })
+        }
+    };
+    ResponseState::Pending(PendingResponse::handler(worker, context, work))
 }

@@ -154,10 +154,7 @@ fn browsers_get_a_page() {
             text.contains("9.txt") && text.contains("./folder/") && text.contains("&lt;b&gt;"),
             "{text}"
         );
-        assert!(
-            !text.contains("<b>&") && !text.contains(".hidden") && !text.contains("<script"),
-            "{text}"
-        );
+        assert!(!text.contains("<b>&") && !text.contains("/.hidden"), "{text}");
         let head = client.fetch("HEAD /", accept);
         head.expect("its head", 200, &[&format!("Content-Length: {}", page.body.len())]);
     }
@@ -200,7 +197,78 @@ fn a_listing_is_up_to_date() {
     check(&mut client, "/folder/", &["y.txt"]);
 }
 
+#[test]
+fn names_are_filtered_and_pictures_are_shown_without_scripts() {
+    let folder = Folder::with(&[("www/cat.png", "png"), ("www/Cats/x", "x"), ("www/dog.jpg", "jpg")]);
+    let server = Running::site(folder, "browse = { view = \"grid\" }");
+    let mut client = server.connect();
+    check(&mut client, "/?filter=cat", &["Cats", "cat.png"]);
+    check(&mut client, "/?filter=CAT.&order=desc", &["cat.png"]);
+    check(&mut client, "/?filter=%3Cb%3E", &[]);
+    let page = client.get("/?filter=%3Cb%3E").text();
+    assert!(page.contains("No name contains “<bdi>&lt;b&gt;</bdi>”"), "{page}");
+    let page = client.get("/");
+    page.expect("the grid", 200, &["Cache-Control: no-cache", "!ETag"]);
+    let policy = page.field("Content-Security-Policy").expect("a policy");
+    for directive in [
+        "default-src 'none'",
+        "img-src 'self' data:",
+        "form-action 'self'",
+        "script-src 'sha256-",
+    ] {
+        assert!(policy.contains(directive), "{policy}");
+    }
+    let text = page.text();
+    assert!(
+        text.contains("<img alt=\"\" loading=\"lazy\" decoding=\"async\" src=\"./cat.png\">"),
+        "{text}"
+    );
+    assert!(client.get("/?view=list").text().contains("<table class=\"list\">"));
+    client
+        .get("/cat.png")
+        .expect("a picture of the grid", 200, &["Content-Type: image/png"]);
+}
+
+#[test]
+fn readme_files_are_shown_if_a_request_would_get_them() {
+    let folder = || {
+        let folder = Folder::with(&[
+            ("www/README.txt", "plain <b>"),
+            ("www/readme.md", "# Hello\n<script>x</script>"),
+            ("www/long/README", ""),
+            ("www/binary/README.md", ""),
+            ("secret.md", "secret"),
+            ("www/linked/x", ""),
+        ]);
+        folder.write("www/long/README", "é".repeat(40_000));
+        folder.write("www/binary/README.md", [0xff, 0, b'a']);
+        folder.link("www/linked/README.md", "../../secret.md");
+        folder
+    };
+    let server = Running::site(folder(), "browse = true");
+    let mut client = server.connect();
+    let page = client.get("/").text();
+    assert!(page.contains("<h3>Hello</h3>") && !page.contains("plain"), "{page}");
+    assert!(page.contains("&lt;script&gt;x"), "{page}");
+    let page = client.get("/long/").text();
+    assert_eq!(page.matches('é').count(), 32 * 1024);
+    assert!(!page.contains('\u{FFFD}') && page.contains("The text stops here."));
+    assert!(client.get("/binary/").text().contains('\u{FFFD}'));
+    let page = client.get("/linked/").text();
+    assert!(!page.contains("secret") && !page.contains("<section"), "{page}");
+    for keys in [
+        "browse = { readme = false }",
+        "browse = true\nroute.\"/readme.md\" = { deny = \"all\" }",
+        "browse = true\n[[site.default.rule]]\npath = \"*.md\"\nrespond = 403",
+    ] {
+        let page = Running::site(folder(), keys).get("/").text();
+        assert!(page.contains("readme.md") && !page.contains("Hello"), "{keys}: {page}");
+    }
+}
+
 over_http3! {
+    names_are_filtered_and_pictures_are_shown_without_scripts,
+    readme_files_are_shown_if_a_request_would_get_them,
     programs_get_json_listings,
     browsers_get_a_page,
     only_folders_without_an_index_are_listed,

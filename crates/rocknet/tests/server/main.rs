@@ -23,6 +23,7 @@ mod access_log_json;
 mod alias;
 mod applications;
 mod applications_real;
+mod archives;
 mod browse;
 mod cache;
 mod cache_bounds;
