@@ -42,6 +42,9 @@ const NOT_PASSED: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::XForwardedProto,
 ]);
 
+/// Field that names the prefix of a path which a proxy has removed. Applications build their URLs with it.
+const FORWARDED_PREFIX: &[u8] = b"X-Forwarded-Prefix";
+
 /// Encoder of a request head for one version of HTTP.
 pub trait HeadWriter {
     /// Encodes the head with this request line and these fields.
@@ -64,13 +67,16 @@ impl HeadWriter for H1HeadWriter<'_> {
 pub struct UpstreamRequest<'p> {
     /// Fields that the configuration sets. A field with an empty value is removed.
     headers: ProxyHeaders,
-    /// Configured prefix that is removed from paths that have it.
+    /// Configured prefix that is removed from paths that have it, percent-encoded.
     strip: Option<&'p str>,
     /// Number of leading path segments that are removed from the target.
     stripped: usize,
     request: &'p Request<'p>,
     /// Fields that describe the client.
     forwarded: ForwardedFields,
+    /// Value of `X-Forwarded-Prefix`: the prefix of the paths that the upstream does not see. Empty if there is no such
+    /// prefix, or if the field is not sent.
+    forwarded_prefix: Vec<u8>,
     /// True if the peer is a trusted proxy.
     is_trusted: bool,
     /// Protocol switch that the request offers, if any.
@@ -102,9 +108,19 @@ impl<'p> UpstreamRequest<'p> {
             },
             None => 0,
         };
+        let forwarded_prefix = match rewrite.encoded_strip.as_deref() {
+            Some(prefix) if stripped > 0 && rewrite.forwarded.has_x_forwarded() => {
+                // A trusted proxy may have removed a prefix before.
+                let outer = request.fields.by_name(FORWARDED_PREFIX).next().filter(|_| is_trusted);
+                let outer = outer.map(|outer| outer.strip_suffix(b"/").unwrap_or(outer));
+                [outer.unwrap_or_default(), prefix.as_bytes()].concat()
+            }
+            _ => Vec::new(),
+        };
         UpstreamRequest {
+            forwarded_prefix,
             headers: rewrite.headers(&exchange.values(request)),
-            strip: rewrite.strip.as_deref(),
+            strip: rewrite.encoded_strip.as_deref(),
             stripped,
             request,
             forwarded: ForwardedFields::new(rewrite.forwarded, request, exchange, server, is_trusted),
@@ -236,6 +252,10 @@ impl<'p> UpstreamRequest<'p> {
             Some(KnownField::Cookie) => !has_several_cookies,
             Some(KnownField::SecWebSocketKey) if !key.is_empty() => false,
             None if is_spoofed(field.name) => false,
+            None if is_same_to_cgi(field.name, FORWARDED_PREFIX) => {
+                // An underscore in the name would pass for the same field in a CGI-like upstream.
+                self.is_trusted && self.forwarded_prefix.is_empty() && !field.name.contains(&b'_')
+            }
             _ => !is_nominated(field.name),
         };
         let headers = &self.headers;
@@ -255,6 +275,7 @@ impl<'p> UpstreamRequest<'p> {
                 b"X-Forwarded-Host",
                 self.forwarded.host(request),
             ),
+            Field::new(FORWARDED_PREFIX, &self.forwarded_prefix),
             own(KnownField::Forwarded, b"Forwarded", &self.forwarded.forwarded),
             own(KnownField::Via, b"Via", via(request.version)),
         ];

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rocknet_config::model::{self, Forwarded};
 use rocknet_config::template::{Scope, Template, Values};
 use rocknet_handler::values::field_value;
+use rocknet_proto::semantics::escape;
 
 /// Names and values of fields that are set in requests. An empty value removes the field.
 pub type ProxyHeaders = Arc<[(String, String)]>;
@@ -15,6 +16,8 @@ pub struct Rewrite {
     headers: Headers,
     /// Prefix that is removed from paths; `None` if no prefix is removed.
     pub strip: Option<String>,
+    /// The same prefix as it is written in URLs and header fields, percent-encoded.
+    pub encoded_strip: Option<String>,
     /// Selection of the fields that describe the client.
     pub forwarded: Forwarded,
 }
@@ -33,6 +36,7 @@ impl Rewrite {
         Rewrite {
             headers: Headers::new(&model.headers),
             strip: model.strip.clone(),
+            encoded_strip: model.strip.as_deref().map(percent_encoded),
             forwarded: model.forwarded,
         }
     }
@@ -67,4 +71,11 @@ impl Headers {
             None => Headers::Templates(templates),
         }
     }
+}
+
+/// Returns a decoded path as it is written in a URL.
+fn percent_encoded(path: &str) -> String {
+    let mut encoded = Vec::with_capacity(path.len());
+    escape::path(path.as_bytes(), &mut encoded);
+    String::from_utf8_lossy(&encoded).into_owned()
 }

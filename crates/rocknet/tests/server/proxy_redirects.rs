@@ -115,3 +115,32 @@ fn pairs_go_first_and_false_changes_nothing() {
             .is_some_and(|cookie| cookie.ends_with("Domain=127.0.0.1"))
     );
 }
+
+#[test]
+fn upstreams_get_the_prefix_that_was_removed() {
+    let upstream = redirecting();
+    let url = upstream.url();
+    let prefix = |keys: &str, path: &str, fields: &[&str]| {
+        let server = Running::start(folder(), keys);
+        server.fetch(&format!("GET {path}"), fields);
+        upstream.last().field("X-Forwarded-Prefix").map(str::to_owned)
+    };
+    let site = "[site.default]\nlisten = \"127.0.0.1:0\"\n";
+    let stripped = format!("{site}proxy = {{ to = \"{url}\", strip = \"/a b\" }}\n");
+    let trusting = format!("[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n{stripped}");
+    let off = format!("{site}proxy = {{ to = \"{url}\", strip = \"/a b\", forwarded = false }}\n");
+    let forged = &["X-Forwarded-Prefix: /outer/"][..];
+    for (keys, path, fields, expected) in [
+        (&stripped, "/a%20b/x", forged, Some("/a%20b")),
+        (&stripped, "/x", forged, None),
+        (&stripped, "/x", &["X_Forwarded_Prefix: /outer"], None),
+        (&trusting, "/a%20b/x", forged, Some("/outer/a%20b")),
+        (&trusting, "/x", forged, Some("/outer/")),
+        (&off, "/a%20b/x", forged, None),
+    ] {
+        assert_eq!(prefix(keys, path, fields).as_deref(), expected, "{path} {fields:?}");
+    }
+    let server = Running::start(folder(), &stripped);
+    let response = server.get("/a%20b/?Location~/login");
+    assert_eq!(response.field("Location"), Some("/a%20b/login"));
+}
