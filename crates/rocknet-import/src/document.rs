@@ -204,8 +204,13 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     const HANDLERS: [&str; 4] = ["proxy", "fastcgi", "uwsgi", "scgi"];
     const FILES: [&str; 3] = ["try", "fallback", "browse"];
     let has_handler = HANDLERS.iter().any(|key| route.has(key));
-    let has_root = route.has("root");
+    let has_root = route.has("root") || route.has("alias");
+    let has_alias = route.has("alias");
     for (key, setting) in root.in_order() {
+        // A route has either a root or an alias.
+        if key == "root" && has_alias {
+            continue;
+        }
         let has_no_effect = HANDLERS.contains(&key) && (has_handler || has_root) || FILES.contains(&key) && has_handler;
         if route.has(key) || has_no_effect {
             continue;

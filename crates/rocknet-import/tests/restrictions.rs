@@ -190,3 +190,24 @@ fn apache_client_certificates_and_their_restrictions_have_notes() {
     );
     assert!(!is_noted(&import, "SSLCACertificateFile"), "{:?}", import.notes);
 }
+
+#[test]
+fn apache_folders_at_an_alias_keep_their_restrictions() {
+    let import = translated(
+        Language::Apache,
+        "Alias /shared /srv/shared\n<Directory /srv/shared>\nRequire ip 10.0.0.0/8\n</Directory>\n<VirtualHost \
+         *:80>\nServerName a.example.com\nDocumentRoot /srv/www\nAlias /img/ /srv/pictures/\nAlias /icon.ico \
+         /srv/icons/round.ico\n<Directory /srv/pictures/private>\nRequire all denied\n</Directory>\n<Location \
+         /img/staff/>\nRequire ip 192.0.2.0/24\n</Location>\n</VirtualHost>\n",
+    );
+    let a = site(&import, "a.example.com");
+    for expected in [
+        "route.\"/shared/*\"]\nalias = \"/srv/shared\"\nallow = \"10.0.0.0/8\"",
+        "route.\"/img/*\"]\nalias = \"/srv/pictures\"\n",
+        "route.\"/img/private/*\"]\nalias = \"/srv/pictures/private\"\ndeny = \"all\"",
+        "route.\"/img/staff/*\"]\nalias = \"/srv/pictures/staff\"\nallow = \"192.0.2.0/24\"",
+        "route.\"/icon.ico\"]\nalias = \"/srv/icons/round.ico\"",
+    ] {
+        assert!(a.contains(expected), "{expected}\n{}", import.toml);
+    }
+}

@@ -70,6 +70,46 @@ pub(super) fn patterns(folder: &str, site: &mut Site) -> Vec<String> {
     found
 }
 
+/// Gives an alias to each route below another alias, such as that of a `<Location>`. Without it, the route would look
+/// files up below the root of the site.
+pub(super) fn finish(site: &mut Site) {
+    let aliases: Vec<(String, String)> = site
+        .routes
+        .iter()
+        .filter_map(|route| {
+            let Some(Value::Text(folder)) = route.settings.get("alias") else {
+                return None;
+            };
+            Some((route.pattern.strip_suffix("/*")?.to_owned(), folder.clone()))
+        })
+        .collect();
+    const HANDLERS: [&str; 6] = ["root", "alias", "proxy", "fastcgi", "scgi", "uwsgi"];
+    for route in &mut site.routes {
+        let (path, end) = match route.pattern.strip_suffix("/*") {
+            Some(path) => (path, true),
+            None => (route.pattern.as_str(), false),
+        };
+        if path.contains('*') || HANDLERS.iter().any(|key| route.settings.has(key)) {
+            continue;
+        }
+        let name = path.rsplit('/').next().unwrap_or_default();
+        // A path without an ending is that of a folder, to which RockNet redirects by itself.
+        if !end && !name.contains('.') {
+            continue;
+        }
+        let below = aliases.iter().filter_map(|(prefix, folder)| {
+            let rest = path
+                .strip_prefix(prefix.as_str())
+                .filter(|rest| rest.starts_with('/'))?;
+            Some((prefix.len(), format!("{folder}{rest}")))
+        });
+        if let Some((_, target)) = below.max_by_key(|(length, _)| *length) {
+            let line = route.line;
+            route.settings.set("alias", Value::Text(target), line);
+        }
+    }
+}
+
 fn root(site: &Site) -> String {
     match site.settings.get("root") {
         Some(Value::Text(root)) => root.trim_end_matches('/').to_owned(),

@@ -112,7 +112,9 @@ impl BlockContent {
         };
         for (pattern, line) in &self.files {
             let route = site.route(pattern, *line);
-            route.set_default("root", root.value.clone(), root.line);
+            if !route.has("alias") {
+                route.set_default("root", root.value.clone(), root.line);
+            }
         }
         if self.files.is_empty() {
             let directive = Directive::new("root", Vec::new(), root.line);
@@ -333,24 +335,23 @@ fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut S
 
 /// Notes that the prefix of a path is not removed before a file is looked up.
 fn note_strip(directive: &Directive, patterns: &[String], place: &BlockPlace, settings: &Settings, site: &mut Site) {
-    // If the block has a root, the function `root` has checked that the folder ends in the prefix.
+    // If the block has a root, the function `root` has given it the place of the prefix.
     if let Some(prefix) = &place.strip
         && !settings.has("root")
+        && !settings.has("alias")
         && !site.has_root(patterns)
     {
-        let message = format!(
-            "`{prefix}` is not removed from the paths of files: rename or link the folder so that it ends in it"
-        );
+        let message = format!("`{prefix}` is not removed from the paths of files: write a route with `alias`");
         site.skip(directive, &message);
     }
 }
 
 impl Site {
-    /// Returns true if a route for one of these patterns has a root.
+    /// Returns true if a route for one of these patterns has a root or an alias.
     fn has_root(&self, patterns: &[String]) -> bool {
-        self.routes
-            .iter()
-            .any(|route| patterns.contains(&route.pattern) && route.settings.has("root"))
+        self.routes.iter().any(|route| {
+            patterns.contains(&route.pattern) && (route.settings.has("root") || route.settings.has("alias"))
+        })
     }
 }
 

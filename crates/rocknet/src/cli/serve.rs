@@ -36,7 +36,14 @@ pub struct Options {
 
 pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure> {
     let directory = folder(&options.directory)?;
-    let launch = |listen: Listen, notes| {
+    let public = public_folder(&directory);
+    let public_note = public.as_ref().map(|public| {
+        let name = public.file_name().unwrap_or_default().display();
+        format!("This is a project in PHP, so its public folder {name} is served.")
+    });
+    let directory = public.unwrap_or(directory);
+    let launch = |listen: Listen, mut notes: Vec<String>| {
+        notes.extend(public_note.clone());
         let launch = LaunchOptions {
             warnings: Vec::new(),
             source: ConfigSource::ServedFolder,
@@ -108,6 +115,18 @@ fn folder(path: &Path) -> Result<PathBuf, Failure> {
     } else {
         Err(cannot(&"it is not a folder"))
     }
+}
+
+/// Returns the public folder of a project in PHP, such as one with Laravel or Symfony: the folder with its front
+/// controller. The other files of a project are private. Returns `None` if the folder is not a project, or has an index
+/// file of its own.
+fn public_folder(directory: &Path) -> Option<PathBuf> {
+    let has = |name: &str| directory.join(name).is_file();
+    if !has("composer.json") || ["index.php", "index.html", "index.htm"].into_iter().any(has) {
+        return None;
+    }
+    let folders = ["public", "web", "webroot"].map(|name| directory.join(name));
+    folders.into_iter().find(|folder| folder.join("index.php").is_file())
 }
 
 /// Returns true if the folder has PHP scripts at its top level, or applications in its subfolders: `blog/index.php`, or
@@ -206,6 +225,45 @@ const MAX_RACES: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_public_folder_of_a_project_is_found() {
+        for (files, expected) in [
+            (&["composer.json", "public/index.php"][..], Some("public")),
+            (&["composer.json", "web/index.php", "vendor/a.php"], Some("web")),
+            (&["composer.json", "public/index.php", "index.php"], None),
+            (&["public/index.php"], None),
+            (&["composer.json", "src/index.php"], None),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            for file in files {
+                let path = folder.path().join(file);
+                std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+                std::fs::write(path, "").expect("a file");
+            }
+            let found = public_folder(folder.path());
+            assert_eq!(found, expected.map(|name| folder.path().join(name)), "{files:?}");
+        }
+    }
+
+    #[test]
+    fn scripts_are_found_in_applications_below_the_folder() {
+        for (file, expected) in [
+            ("index.php", true),
+            ("blog/index.php", true),
+            ("shop/public/index.php", true),
+            ("a/b/c/index.php", false),
+            (".git/index.php", false),
+            ("vendor/index.php", false),
+            ("shop/public/index.html", false),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            std::fs::write(path, "").expect("a file");
+            assert_eq!(contains_php(folder.path()), expected, "{file}");
+        }
+    }
 
     #[test]
     fn listen_addresses_are_parsed() {
