@@ -45,7 +45,8 @@ impl PhpState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PhpPoolSummary {
-    /// Name: the version, with the account if a site names one, such as `8.2` or `8.2@alice`.
+    /// Name: the version, with the account if a site names one, such as `8.2` or `8.2@alice`. The name of a pool with
+    /// settings of its own also has the first site that uses it, such as `8.2/shop.example`.
     pub name: String,
     /// Version of PHP.
     pub version: String,

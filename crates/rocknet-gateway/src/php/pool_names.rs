@@ -29,7 +29,9 @@ pub fn describe<'p>(
                 continue;
             };
             let of_pool = roots.entry(socket.clone()).or_default();
-            if !of_pool.iter().any(|(known, of)| known == root && *of == site.name) {
+            // The roots of a site are adjacent. Comparing with all roots would take long with thousands of sites.
+            let mut of_site = of_pool.iter().rev().take_while(|(_, of)| *of == site.name);
+            if !of_site.any(|(known, _)| known == root) {
                 of_pool.push((root.clone(), site.name.clone()));
             }
         }

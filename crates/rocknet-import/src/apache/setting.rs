@@ -104,8 +104,10 @@ impl<'c> ApacheScope<'c> {
                     .skip(directive, "write `redirects` of the site, with whole paths");
             }
             ("php_value" | "php_flag" | "php_admin_value" | "php_admin_flag", _) => {
-                self.notes
-                    .skip(directive, "write it into php.ini, or into .user.ini beside the scripts");
+                self.notes.skip(
+                    directive,
+                    "write it into `ini` of `php`, or into .user.ini beside the scripts",
+                );
             }
             ("adddefaultcharset", _) => self.notes.unneeded(directive, "texts are sent as UTF-8"),
             ("timeout", _) => self
