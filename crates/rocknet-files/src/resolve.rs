@@ -1,5 +1,7 @@
 //! Resolves a path to a file, folder or script on disk. The [`DiskLookup`] determines whether a function may block.
 
+mod query;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use rocknet_io::confined_fs::{FileKind, OpenError, OpenedFile, Root};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
+use self::query::PATH;
 use crate::disk_lookup::DiskLookup;
 use crate::failure_log;
 use crate::front_controller;
@@ -46,7 +49,10 @@ pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let found = match first_match(lookup, &root, tree, safe.is_ok().then_some(path)) {
         Err(Status::NOT_FOUND) => match (script_in_path(lookup, &root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
-            (None, Fallback::Path(fallback)) => look_up(lookup, &root, tree, fallback),
+            (None, Fallback::Path(fallback)) => {
+                let (name, query) = query::split(fallback);
+                look_up(lookup, &root, tree, name).map(|found| with_query(found, query, path))
+            }
             (None, Fallback::Default) if tree.runs_scripts => {
                 let script = front_controller::find(lookup, &root, tree, path);
                 look_up(lookup, &root, tree, &script)
@@ -74,21 +80,30 @@ fn first_match(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: Option<
         return look_up(lookup, root, tree, path);
     }
     for template in &tree.try_paths {
+        let (template, query) = query::split(template);
         let candidate = match path {
             Some(path) => expand(template, path),
             None if template.contains(PATH) => continue,
-            None => template.clone(),
+            None => template.to_owned(),
         };
         match look_up(lookup, root, tree, &candidate) {
             Err(Status::NOT_FOUND) => {}
-            found => return found,
+            found => return found.map(|found| with_query(found, query, path.unwrap_or_default())),
         }
     }
     Err(Status::NOT_FOUND)
 }
 
-/// Placeholder for the path of the request in templates of `try`.
-const PATH: &str = "{path}";
+/// Adds the query of a template to a script. Files have no use for a query. `path`: path of the request.
+fn with_query(found: Target, query: Option<&str>, path: &str) -> Target {
+    match (found, query) {
+        (Target::Script(mut script), Some(query)) => {
+            script.query = query::expand(query, path).into();
+            Target::Script(script)
+        }
+        (found, _) => found,
+    }
+}
 
 /// Expands a template. For the path `/about/`, the template `{path}.html` expands to `/about.html`. Only the template
 /// `{path}` keeps the trailing slash.

@@ -14,6 +14,8 @@ pub struct Script {
     pub name: Box<str>,
     /// Rest of the request's path after the script: empty, or with a leading slash.
     pub path_info: Box<str>,
+    /// Query that `try` or `fallback` adds before the query of the request; empty without one.
+    pub query: Box<str>,
     /// Place of the script below an alias; `None` without an alias.
     pub alias: Option<Box<AliasScript>>,
 }
@@ -36,6 +38,7 @@ impl Script {
             root: root.as_os_str().into(),
             name: name.into(),
             path_info: path_info.into(),
+            query: Box::default(),
             alias: None,
         }
     }
@@ -53,7 +56,7 @@ impl Script {
         let alias = self.alias.as_ref().map_or(0, |alias| {
             size_of::<AliasScript>() + alias.prefix.len() + alias.folder.len() + alias.file.len()
         });
-        size_of::<Script>() + self.root.len() + self.name.len() + self.path_info.len() + alias
+        size_of::<Script>() + self.root.len() + self.name.len() + self.path_info.len() + self.query.len() + alias
     }
 
     /// Returns the path on disk.

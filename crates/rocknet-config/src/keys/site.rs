@@ -143,7 +143,8 @@ pub(super) const KEYS: &[Key] = &[
         "fallback",
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Text("path below the site")]),
-        "Path that is served if nothing else matches, for single-page apps. The default is `/index.php` if `php` is \
+        "Path that is served if nothing else matches, for single-page apps. A script gets a query of the path, in which \
+         `{path}` stands for the path of the request, before the query of the request. The default is `/index.php` if `php` is \
          set. In a route, `false` turns off this default and the fallback of the site, so that missing scripts and \
          style sheets get 404 rather than a page.",
     )
@@ -163,14 +164,14 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Several(&Kind::Text("path with `{path}`")),
         "Paths that are tried in this order; `{path}` stands for the path of the request. After them `fallback` is \
-         tried.",
+         tried. A script gets a query of the path before the query of the request.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
         read: settings::try_paths,
         render: |settings, _| Rendered::texts(&settings.try_paths)
     ))])
-    .example("try = [\"{path}\", \"{path}.html\", \"/index.html\"]")
+    .example("try = [\"{path}\", \"{path}.html\", \"/index.php?page={path}\"]")
     .foreign_names(&["try_files", "try-files"]),
     Key::new(
         "compress",

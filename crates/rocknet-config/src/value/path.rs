@@ -249,6 +249,48 @@ pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option
 /// Placeholder for the path of the request, in `try` and `exists_at`.
 pub(crate) const PATH_PLACEHOLDER: &str = "{path}";
 
+/// Reads a path below the site that may have a query, for `fallback`.
+pub(crate) fn fallback(check: &mut Check<'_>, node: &Node) -> Option<String> {
+    let written = node.written()?;
+    let text = written.value.as_str();
+    let (path, query) = text
+        .split_once('?')
+        .map_or((text, None), |(path, query)| (path, Some(query)));
+    if let Some((message, help)) = site_path_error(path).or_else(|| query.and_then(query_error)) {
+        check.bad_text(written, node.span, format!("`fallback`: {message}"), help);
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// Checks a path below the site, in which `{path}` stands for the path of the request, and its query, if it has one.
+pub(crate) fn template_with_query(text: &str) -> Result<(), (String, String)> {
+    let Some((path, query)) = text.split_once('?') else {
+        return path_template(text);
+    };
+    path_template(path)?;
+    query_error(query).map_or(Ok(()), Err)
+}
+
+/// Returns message and help if a text is not a query in which `{path}` stands for the path of the request.
+fn query_error(query: &str) -> Option<(String, String)> {
+    let shown = short(query);
+    let plain = query.replace(PATH_PLACEHOLDER, "");
+    if plain.contains(['$', '{', '}']) {
+        return Some((
+            format!("{{path}} is the only placeholder in a query, not \"{shown}\""),
+            "remove it; the query of the request is added by itself".to_owned(),
+        ));
+    }
+    let is_written = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`|".contains(&byte);
+    (!plain.bytes().all(is_written)).then(|| {
+        (
+            format!("the query \"{shown}\" contains a character that URLs cannot have"),
+            "percent-encode it: a space is %20".to_owned(),
+        )
+    })
+}
+
 /// Checks a path below the site in which `{path}` stands for the path of the request.
 pub(crate) fn path_template(text: &str) -> Result<(), (String, String)> {
     // The placeholder is replaced with a sample path, because the result must be a valid path.

@@ -75,7 +75,7 @@ pub(crate) fn fallback(check: &mut Check<'_>, written: &WrittenKey<'_>, settings
             check.error(Code::BadValue, node.span, message, help);
             Fallback::Default
         }
-        _ => path::site_path(check, "fallback", node).map_or(Fallback::Default, Fallback::Path),
+        _ => path::fallback(check, node).map_or(Fallback::Default, Fallback::Path),
     };
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn try_paths(check: &mut Check<'_>, written: &WrittenKey<'_>, setting
             check.bad_text(element, span, format!("`try`: \"{}\" is not a path", short(text)), help);
             continue;
         }
-        if let Err((message, help)) = path::path_template(text) {
+        if let Err((message, help)) = path::template_with_query(text) {
             check.bad_text(element, span, format!("`try`: {message}"), help);
             continue;
         }

@@ -88,7 +88,7 @@ pub fn write(
     context: &RequestContext<'_>,
     length: Option<u64>,
 ) -> Result<(), VariableError> {
-    let query = request.query.unwrap_or_default();
+    let query = query(request, source);
     let uri: Cow<'_, [u8]> = match (request.form, request.query) {
         (TargetForm::Absolute, Some(query)) => [request.path, b"?", query].concat().into(),
         (TargetForm::Absolute, None) => request.path.into(),
@@ -100,7 +100,7 @@ pub fn write(
         ("SERVER_PROTOCOL", request.version.as_str().as_bytes()),
         ("REQUEST_METHOD", request.method_name),
         ("REQUEST_URI", &uri),
-        ("QUERY_STRING", query),
+        ("QUERY_STRING", &query),
     ] {
         params.put(name.as_bytes(), value)?;
     }
@@ -122,6 +122,18 @@ pub fn write(
         params.put(b"REMOTE_USER", user.as_bytes())?;
     }
     write_fields(params, request, context.user.is_some())
+}
+
+/// Returns the query of the request, after the query that `try` or `fallback` adds for a script.
+fn query<'a>(request: &Request<'a>, source: VariableSource<'a>) -> Cow<'a, [u8]> {
+    let own = request.query.unwrap_or_default();
+    match source {
+        VariableSource::Script(script) if !script.query.is_empty() => match own {
+            [] => script.query.as_bytes().into(),
+            own => [script.query.as_bytes(), b"&", own].concat().into(),
+        },
+        _ => own.into(),
+    }
 }
 
 fn write_script_variables(params: &mut impl VariableSink, script: &Script) -> Result<(), VariableError> {

@@ -134,6 +134,37 @@ fn an_application_gets_the_rewritten_and_the_requested_path() {
 }
 
 #[test]
+fn a_script_gets_the_query_of_try_and_fallback() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let names = ["SCRIPT_NAME", "QUERY_STRING", "REQUEST_URI"];
+        let values: Vec<_> = names.iter().map(|name| incoming.variable(name)).collect();
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", values.join(" "));
+        write_to(stream, response(text.as_bytes()));
+        Next::Keep
+    });
+    let keys = r#"
+php = "unix:php.sock"
+fallback = "/run.php?q={path}"
+route."/try/*".try = ["{path}", "/new{path}", "/run.php?from=try"]
+"#;
+    let server = Running::site(folder, keys);
+    let mut client = server.connect();
+    // The second responses come from the worker cache.
+    for _ in 0..2 {
+        for (path, expected) in [
+            ("/none/a%26b?c=d", "/run.php q=/none/a%26b&c=d /none/a%26b?c=d"),
+            ("/none", "/run.php q=/none /none"),
+            ("/try/x?", "/run.php from=try /try/x?"),
+            ("/try/x?y", "/run.php from=try&y /try/x?y"),
+            ("/run.php?z", "/run.php z /run.php?z"),
+        ] {
+            assert_eq!(client.get(path).text(), expected, "{path}");
+        }
+    }
+}
+
+#[test]
 fn an_upstream_gets_the_rewritten_path() {
     let upstream = Upstream::responding_with(ok("hello"));
     let rule =
