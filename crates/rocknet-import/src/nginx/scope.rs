@@ -140,6 +140,7 @@ impl<'a> Scope<'a> {
                 );
             }
             ("include", [file]) => self.include(directive, file),
+            ("proxy_hide_header", [name]) => self.settings.set_entry("headers", name, Value::text(""), line),
             (name, _) if name.starts_with("proxy_") => self.proxy.push(directive),
             (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
                 self.notes.unneeded(directive, "RockNet selects this itself");

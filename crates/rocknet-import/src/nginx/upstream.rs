@@ -199,15 +199,12 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
                 notes.unneeded(directive, "RockNet selects this itself");
             }
             ("proxy_ssl_verify", ["on"]) => {}
+            ("proxy_ssl_verify", ["off"]) => proxy.set("verify", Value::Flag(false)),
             _ => notes.skip(directive, "see docs/proxy.md for the settings of `proxy`"),
         }
     }
     let is_tls = proxy.servers.iter().any(|server| server.url.starts_with("https://"));
-    if is_tls
-        && !directives
-            .iter()
-            .any(|d| d.is("proxy_ssl_verify") && d.argument(0) == "on")
-    {
+    if is_tls && !directives.iter().any(|d| d.is("proxy_ssl_verify")) {
         let message = "RockNet verifies the certificate of the upstream; `ca` or `verify = false` change that";
         notes.differs(pass, message);
     }
