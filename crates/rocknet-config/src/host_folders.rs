@@ -10,35 +10,40 @@ use crate::value::host::host_pattern;
 /// Maximum number of hosts below one folder. A site uses about 2 KB in each worker.
 const MAX_HOSTS: usize = 10_000;
 
+/// Hosts that have a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoundHosts {
+    /// The first 10,000 hosts in the order of their names.
+    pub hosts: Vec<String>,
+    /// Number of further hosts.
+    pub omitted: usize,
+}
+
 /// Returns the hosts that have a folder now. Folders whose names are not host names in lower case are left out.
 ///
 /// # Errors
 ///
-/// Fails if the folders cannot be listed, or if there are more than 10,000.
-pub fn find(pattern: &Path, environment: &dyn Environment) -> io::Result<Vec<String>> {
+/// Fails if the folders cannot be listed.
+pub fn find(pattern: &Path, environment: &dyn Environment) -> io::Result<FoundHosts> {
     let parts: Vec<_> = pattern.components().collect();
     let at = parts.iter().position(|part| is_host(*part)).unwrap_or(parts.len());
     let (parent, below): (PathBuf, PathBuf) = (
         parts[..at].iter().collect(),
         parts[(at + 1).min(parts.len())..].iter().collect(),
     );
-    let mut hosts = Vec::new();
-    for name in environment.folders(&parent)? {
-        let is_name = matches!(host_pattern(&name), Ok(HostPattern::Exact(host)) if host == name);
-        // Joining an empty path would add a slash.
-        let is_served = || {
+    let mut hosts = environment.folders(&parent)?;
+    hosts.retain(|name| {
+        let is_name = matches!(host_pattern(name), Ok(HostPattern::Exact(host)) if host == *name);
+        let is_complete = || {
             below.as_os_str().is_empty()
-                || environment.kind(&parent.join(&name).join(&below)) == Some(FileKind::Directory)
+                || environment.kind(&parent.join(name).join(&below)) == Some(FileKind::Directory)
         };
-        if is_name && is_served() {
-            hosts.push(name);
-        }
-        if hosts.len() > MAX_HOSTS {
-            return Err(io::Error::other(format!("it has more than {MAX_HOSTS} folders")));
-        }
-    }
+        is_name && is_complete()
+    });
     hosts.sort();
-    Ok(hosts)
+    let omitted = hosts.len().saturating_sub(MAX_HOSTS);
+    hosts.truncate(MAX_HOSTS);
+    Ok(FoundHosts { hosts, omitted })
 }
 
 /// Returns a path with the host in place of `{host}`. The host is one folder name, so the path remains below the

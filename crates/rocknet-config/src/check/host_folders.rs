@@ -1,62 +1,122 @@
 //! Makes a site of each folder below a root with `{host}`.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use super::site::CheckedSite;
 use crate::context::Check;
+use crate::file::Table;
 use crate::finding::Code;
-use crate::host_folders;
+use crate::host_folders::{self, FoundHosts};
 use crate::model::{HostFolders, HostPattern, Settings};
+use crate::value::host::host_pattern;
+use crate::value::typed;
 
 /// Adds a site for each host that has a folder. The site with `{host}` in its root keeps the other hosts, for which it
-/// has no files. A site of the configuration with the name of the host takes precedence.
-pub(super) fn expand(check: &mut Check<'_>, sites: &mut Vec<CheckedSite>) -> Vec<HostFolders> {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    for (name, _) in sites.iter().flat_map(|site| &site.names) {
-        if let HostPattern::Exact(name) = name {
-            taken.insert(name.clone());
-        }
-    }
+/// has no files. A site of the configuration with the name of the host takes precedence, even if it is disabled, and so
+/// does a wildcard that is longer than that of the site with `{host}`.
+pub(super) fn expand(check: &mut Check<'_>, root: &Table, sites: &mut Vec<CheckedSite>) -> Vec<HostFolders> {
+    let disabled = disabled_names(root);
     let (mut all, mut added) = (Vec::new(), Vec::new());
-    for template in sites.iter_mut() {
-        let mut roots = all_settings(template).filter_map(|settings| settings.root.clone());
+    let mut derived_hosts = BTreeSet::new();
+    for at in 0..sites.len() {
+        let mut roots = all_settings(&mut sites[at]).filter_map(|settings| settings.root.clone());
         // Routes usually inherit the root of the site. If several roots have `{host}`, the first one names the hosts.
         let Some(pattern) = roots.find(|root| host_folders::is_pattern(root)) else {
             continue;
         };
         drop(roots);
-        let hosts = match host_folders::find(&pattern, check.env) {
-            Ok(hosts) => hosts,
+        let found = match host_folders::find(&pattern, check.env) {
+            Ok(found) => found,
             Err(error) => {
                 let message = format!("`root`: the folders of the hosts cannot be listed: {error}");
                 let help = "correct the path or its permissions";
-                check.site_error(Code::Missing, template.header, message, help);
-                Vec::new()
+                check.site_error(Code::Missing, sites[at].header, message, help);
+                FoundHosts::default()
             }
         };
+        if found.omitted > 0 {
+            let message = format!(
+                "`root`: {} folders of hosts are not served, because there are too many",
+                found.omitted
+            );
+            let help = "move folders to another site";
+            check.warning(Code::Useless, sites[at].header, message, help);
+        }
+        let others = sites.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<&HostPattern> = others
+            .flat_map(|(_, site)| site.names.iter().map(|(name, _)| name))
+            .chain(&disabled)
+            .collect();
+        let template = &sites[at];
+        let hosts = found.hosts.iter().filter(|host| is_served(template, host, &others));
+        let hosts: Vec<String> = hosts.cloned().collect();
         for host in &hosts {
-            if serves(template, host) && taken.insert(host.clone()) {
+            if derived_hosts.insert(host.clone()) {
                 added.push(derived(template, host));
             }
         }
-        for settings in all_settings(template) {
-            settings.root = settings.root.take().filter(|root| !host_folders::is_pattern(root));
+        let template = &mut sites[at];
+        // A name of the site itself belongs to its folder now.
+        let has_folder = |name: &HostPattern| matches!(name, HostPattern::Exact(name) if hosts.contains(name));
+        if !template.names.iter().all(|(name, _)| has_folder(name)) {
+            template.names.retain(|(name, _)| !has_folder(name));
+            template.site.names.retain(|name| !has_folder(name));
         }
-        all.push(HostFolders { pattern, hosts });
+        let runs_programs = all_settings(template).any(|settings| settings.runs_programs());
+        for settings in all_settings(template) {
+            each_root(settings, |root| {
+                root.take().filter(|root| !host_folders::is_pattern(root))
+            });
+        }
+        all.push(HostFolders {
+            pattern,
+            hosts: found.hosts,
+            runs_programs,
+        });
     }
+    // A site all of whose names have folders would otherwise serve every name.
+    sites.retain(|site| site.names.is_empty() || !site.names.iter().all(|(name, _)| is_derived(name, &added)));
     sites.extend(added);
     all
 }
 
-/// Returns true if a site without a folder for the host would serve the host.
-fn serves(template: &CheckedSite, host: &str) -> bool {
-    template.names.is_empty()
-        || template.names.iter().any(|(name, _)| match name {
-            HostPattern::Exact(name) => name == host,
-            HostPattern::Wildcard(parent) => host
-                .strip_suffix(parent.as_str())
-                .is_some_and(|rest| rest.ends_with('.')),
-        })
+fn is_derived(name: &HostPattern, added: &[CheckedSite]) -> bool {
+    added.iter().any(|site| site.site.names.contains(name))
+}
+
+/// Returns names and aliases of the disabled sites.
+fn disabled_names(root: &Table) -> Vec<HostPattern> {
+    let sites = root.table("site").into_iter().flat_map(|sites| &sites.entries);
+    let tables = sites.filter_map(|(name, entry)| Some((name, entry.node.as_table()?)));
+    let disabled = tables.filter(|(_, table)| typed::boolean(Some(table), "enabled") == Some(false));
+    let names = disabled.flat_map(|(name, table)| {
+        let aliases = table.node("aliases").into_iter().flat_map(typed::texts);
+        std::iter::once(name.clone()).chain(aliases.map(|(alias, _)| alias.value.clone()))
+    });
+    names.filter_map(|name| host_pattern(&name).ok()).collect()
+}
+
+/// Returns true if the host belongs to the site with `{host}`, and to none of the names of `others`.
+fn is_served(template: &CheckedSite, host: &str, others: &[&HostPattern]) -> bool {
+    let own = template.names.iter().map(|(name, _)| name);
+    let own = match template.names.is_empty() {
+        true => Some(0),
+        false => own.filter_map(|name| precedence(name, host)).max(),
+    };
+    let others = others.iter().filter_map(|name| precedence(name, host)).max();
+    own.is_some_and(|own| others.is_none_or(|others| own > others))
+}
+
+/// Returns a number that is greater the more specific a name is that covers a host; `None` if it does not cover it.
+fn precedence(name: &HostPattern, host: &str) -> Option<usize> {
+    match name {
+        HostPattern::Exact(name) => (name == host).then_some(usize::MAX),
+        HostPattern::Wildcard(parent) => {
+            let rest = host.strip_suffix(parent.as_str())?;
+            rest.ends_with('.').then_some(parent.len())
+        }
+    }
 }
 
 /// Returns the site of a host: a copy of the site with `{host}` in its root.
@@ -72,9 +132,19 @@ fn derived(template: &CheckedSite, host: &str) -> CheckedSite {
     derived.site.name = host.to_owned();
     derived.site.names = vec![name];
     for settings in all_settings(&mut derived) {
-        settings.root = settings.root.as_deref().map(|root| host_folders::folder(root, host));
+        each_root(settings, |root| {
+            root.as_deref().map(|root| host_folders::folder(root, host))
+        });
     }
     derived
+}
+
+/// Replaces each folder of the settings that can have `{host}`.
+fn each_root(settings: &mut Settings, replace: impl Fn(&mut Option<PathBuf>) -> Option<PathBuf>) {
+    settings.root = replace(&mut settings.root);
+    if let Some(alias) = &mut settings.alias {
+        alias.document_root = replace(&mut alias.document_root);
+    }
 }
 
 fn all_settings(site: &mut CheckedSite) -> impl Iterator<Item = &mut Settings> {
@@ -140,6 +210,46 @@ mod tests {
             (Some(Path::new("/srv/b.example")), true)
         );
         assert_eq!(config.host_folders[0].hosts, ["a.test", "b.example", "c.test"]);
+    }
+
+    #[test]
+    fn other_sites_keep_their_hosts() {
+        let folders = [
+            "/srv/a.test",
+            "/srv/b.test",
+            "/srv/x.corp.test",
+            "/srv/y.deep.corp.test",
+            "/srv/z.other",
+        ];
+        let text = "[site.default]\nlisten = 80\nroot = \"/srv/{host}\"\n\
+                    [site.\"a.test\"]\nenabled = false\naliases = [\"b.test\"]\n\
+                    [site.\"*.corp.test\"]\nlisten = \"http://*:80\"\nroot = \"/srv\"\n\
+                    [site.\"*.deep.corp.test\"]\nlisten = \"http://*:80\"\nroot = \"/srv/{host}\"\n";
+        let found: Vec<_> = sites(text, &folders).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(
+            found,
+            [
+                "*.corp.test",
+                "*.deep.corp.test",
+                "default",
+                "y.deep.corp.test",
+                "z.other"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_of_the_site_gets_its_folder() {
+        let folders = ["/srv/a.test", "/srv/b.test", "/srv/c.test"];
+        let text = "[site.\"a.test\"]\naliases = [\"b.test\"]\ntls = \"off\"\nroot = \"/srv/{host}\"\n";
+        let expected = [("a.test", "/srv/a.test"), ("b.test", "/srv/b.test")];
+        assert_eq!(
+            sites(text, &folders),
+            expected.map(|(name, root)| (name.to_owned(), root.to_owned()))
+        );
+        let one = sites(text, &["/srv/b.test"]);
+        let expected = [("a.test", ""), ("b.test", "/srv/b.test")];
+        assert_eq!(one, expected.map(|(name, root)| (name.to_owned(), root.to_owned())));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub struct HostFolders {
     /// Hosts with a folder, in lower case and sorted. Each is a site of the configuration, unless another site has its
     /// name.
     pub hosts: Vec<String>,
+    /// True if the sites run PHP or CGI programs, which may write in their folders.
+    pub runs_programs: bool,
 }
 
 impl HostFolders {

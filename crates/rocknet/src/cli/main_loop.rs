@@ -198,7 +198,7 @@ impl MainLoop {
     fn serve_new_folders(&self, server: &Server) {
         let snapshot = server.snapshot();
         let ConfigSource::File(main) = &self.source else { return };
-        if !self.host_folders.has_changed(&snapshot.config) {
+        if !self.host_folders.has_new_change(&snapshot.config) {
             return;
         }
         let state = self.config_state.state(main, self.loaded.all(), &snapshot.config);

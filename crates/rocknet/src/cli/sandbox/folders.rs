@@ -67,7 +67,7 @@ pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableF
     }
     for folders in &config.host_folders {
         // Folders of hosts that are added later may have programs too.
-        if config.sites.iter().any(|site| site.settings.runs_programs()) {
+        if folders.runs_programs {
             found.add(&host_folders::parent(&folders.pattern), ROOT);
         }
     }
