@@ -55,9 +55,7 @@ fn full(variant: &Variant) -> Choice<'_> {
 
 /// Selects the response to a request that has one of the [`SELECTING_FIELDS`].
 fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
-    // True if the request has a `Range` field that this server may apply.
-    let ranged =
-        request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK;
+    let ranged = is_ranged(asset, request);
     let variant = match negotiated_variant(asset, request, ranged) {
         Ok(variant) => variant,
         Err(coding) => return not_encoded(asset, request, coding),
@@ -96,6 +94,11 @@ fn select<'a>(asset: &'a Asset, request: &Request<'_>) -> Choice<'a> {
         Ranges::Many(parts) => respond(multipart(asset, variant, &parts)),
         Ranges::Unsatisfiable => respond(range_not_satisfiable(variant)),
     }
+}
+
+/// Returns true if the request has a `Range` field that this server may apply.
+fn is_ranged(asset: &Asset, request: &Request<'_>) -> bool {
+    request.method == Method::Get && request.fields.contains(KnownField::Range) && asset.status == Status::OK
 }
 
 /// Handles a request for a variant that is not cached. The variant of an open file is encoded while it is sent and
@@ -159,7 +162,7 @@ pub fn full_response(asset: &Asset, request: &Request<'_>) -> Response {
 /// Returns the 304 response for which [`choose`] has selected a prepared head, for callers that change the response
 /// before it is sent.
 pub fn not_modified_response(asset: &Asset, request: &Request<'_>) -> Response {
-    let variant = negotiated_variant(asset, request, false).unwrap_or(&asset.plain);
+    let variant = negotiated_variant(asset, request, is_ranged(asset, request)).unwrap_or(&asset.plain);
     let etag = variant.etag.as_ref().map_or(&b""[..], |etag| etag.as_bytes());
     not_modified(asset, etag)
 }

@@ -61,7 +61,7 @@ impl Exchange {
             services: &self.services,
             server: &self.route.server.server,
             request,
-            client: self.client,
+            client: Some(self.client),
             peer: self.peer,
             tls: self.tls.as_deref(),
             user: self.user.as_deref(),

@@ -32,8 +32,8 @@ impl Filter for Headers {
 }
 
 /// Adds `Server` and the fields of the route. An empty value removes the field, even `Server`. Errors get no fields
-/// that permit caching, because an error must not be cached for as long as the resource itself. A template whose values
-/// are all empty adds no field. `values`: `None` if no request is known; templates are then left out.
+/// that permit caching, because an error must not be cached for as long as the resource itself. A template whose value
+/// is empty removes the field too. `values`: `None` if no request is known; templates are then left out.
 fn apply(route: &Route, values: Option<&dyn Values>, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, template) in &route.headers {
@@ -41,7 +41,7 @@ fn apply(route: &Route, values: Option<&dyn Values>, status: Status, fields: &mu
             (Some(""), _) => fields.remove(name),
             (Some(value), _) => set(name, value, status, fields),
             (None, Some(values)) => match field_value(template, values) {
-                value if value.is_empty() => {}
+                value if value.is_empty() => fields.remove(name),
                 value => set(name, &value, status, fields),
             },
             (None, None) => {}

@@ -33,8 +33,8 @@ pub struct RequestValues<'a> {
     pub server: &'a Server,
     /// Method, target and header fields.
     pub request: &'a Request<'a>,
-    /// Client: the one that a trusted proxy reports, else the peer.
-    pub client: Client,
+    /// Client: the one that a trusted proxy reports, else the peer. `None`: determined when it is needed.
+    pub client: Option<Client>,
     /// Other end of the connection.
     pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
@@ -49,6 +49,13 @@ pub struct RequestValues<'a> {
     pub status: Option<Status>,
     /// Upstream that sent the response.
     pub upstream: Option<&'a UpstreamTiming>,
+}
+
+impl RequestValues<'_> {
+    fn client(&self) -> Client {
+        let resolve = || forwarded::client(self.server, self.peer, self.request.fields);
+        self.client.unwrap_or_else(resolve)
+    }
 }
 
 /// Identifier of a request, made when it is first needed.
@@ -87,9 +94,9 @@ impl Values for RequestValues<'_> {
         let text = |text: Option<&'static str>| Cow::Borrowed(text.unwrap_or_default().as_bytes());
         let owned = |text: String| Cow::Owned(text.into_bytes());
         match placeholder {
-            Placeholder::ClientIp => address(self.client),
+            Placeholder::ClientIp => address(self.client()),
             Placeholder::PeerIp => address(self.peer),
-            Placeholder::ClientPort => match self.client {
+            Placeholder::ClientPort => match self.client() {
                 Client::Ip { port, .. } if port > 0 => owned(port.to_string()),
                 _ => Cow::Borrowed(b""),
             },
@@ -194,7 +201,7 @@ pub fn host(authority: &[u8]) -> Cow<'static, [u8]> {
 }
 
 /// Returns path and query of the target as received.
-fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
+pub fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
     if request.form != TargetForm::Absolute {
         return request.target;
     }
@@ -202,8 +209,8 @@ fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
     let rest = &request.target[after_scheme..];
     match memchr::memchr2(b'/', b'?', rest) {
         Some(at) if rest[at] == b'/' => &rest[at..],
-        // The path is empty, which means `/`.
-        _ => request.path,
+        // The path is empty, which means `/`. Such a target with a query is rare enough to be written without it.
+        _ => b"/",
     }
 }
 

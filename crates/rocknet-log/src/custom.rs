@@ -32,7 +32,9 @@ enum Escaping {
     Quoted,
     /// String of JSON, between quotes of the line.
     JsonString,
-    /// Value of JSON: a number, `null`, or a string with quotes.
+    /// Number of JSON, or `null`.
+    JsonNumber,
+    /// `null` if it is empty, or else a string of JSON with quotes. A client must not choose the type of a value.
     Json,
 }
 
@@ -78,6 +80,7 @@ impl CustomFormat {
                     (false, false) => Escaping::Word,
                     (false, true) => Escaping::Quoted,
                     (true, true) => Escaping::JsonString,
+                    (true, false) if placeholder.is_number() => Escaping::JsonNumber,
                     (true, false) => Escaping::Json,
                 };
                 LinePiece::Value(placeholder.clone(), escaping)
@@ -109,8 +112,9 @@ impl Escaping {
             Escaping::Quoted if value.is_empty() => out.push(b'-'),
             Escaping::Word => escape::word(out, value),
             Escaping::Quoted => escape::within_quotes(out, value),
-            Escaping::Json if value.is_empty() => out.extend_from_slice(b"null"),
-            Escaping::Json if is_number(value) => out.extend_from_slice(value),
+            Escaping::Json | Escaping::JsonNumber if value.is_empty() => out.extend_from_slice(b"null"),
+            // The server writes these values itself, so that they are numbers.
+            Escaping::JsonNumber => out.extend_from_slice(value),
             Escaping::Json => escape::json(out, value),
             Escaping::JsonString => {
                 // The quotes are those of the line.
@@ -121,15 +125,6 @@ impl Escaping {
             }
         }
     }
-}
-
-/// Returns true for a number of JSON without sign and exponent, of a length that every reader accepts.
-fn is_number(value: &[u8]) -> bool {
-    let mut parts = value.split(|byte| *byte == b'.');
-    let whole = parts.next().unwrap_or_default();
-    let is_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    let is_whole = is_digits(whole) && (whole.len() == 1 || whole[0] != b'0');
-    value.len() <= 20 && is_whole && parts.next().is_none_or(is_digits) && parts.next().is_none()
 }
 
 /// Returns a value of the record, or another one from `values`.
@@ -154,7 +149,7 @@ fn value<'v>(
         Placeholder::Method => Cow::Borrowed(record.method),
         Placeholder::Protocol => Cow::Borrowed(record.version.as_bytes()),
         Placeholder::TlsVersion => Cow::Borrowed(record.tls.unwrap_or_default().as_bytes()),
-        Placeholder::Status => Cow::Owned(number::status(record.status).to_vec()),
+        Placeholder::Status => decimal(u64::from(record.status)),
         Placeholder::BytesReceived => decimal(record.received_bytes),
         Placeholder::BytesSent => decimal(record.sent_bytes),
         Placeholder::Upstream => Cow::Borrowed(record.upstream.unwrap_or_default().as_bytes()),
@@ -234,21 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_numbers_need_no_quotes_in_json() {
-        for (value, expected) in [
-            (&b"0"[..], true),
-            (b"15.25", true),
-            (b"007", false),
-            (b"1.", false),
-            (b".5", false),
-            (b"1.2.3", false),
-            (b"-1", false),
-            (b"1e9", false),
-            (b"", false),
-            (b"123456789012345678901", false),
-        ] {
-            assert_eq!(is_number(value), expected, "{value:?}");
-        }
+    fn a_client_does_not_choose_the_type_of_a_value() {
+        let number = All(b"5");
+        assert_eq!(
+            line(r#"{"a":{request.header.A},"s":{status}}"#, &number),
+            r#"{"a":"5","s":200}"#
+        );
     }
 
     #[test]

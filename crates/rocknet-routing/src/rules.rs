@@ -104,6 +104,12 @@ impl Rules {
         Ok(Some(Rules(ready.collect::<Result<_, _>>()?)))
     }
 
+    /// Returns true if a rewrite has values of the request, so that its result is not known without them.
+    pub fn has_values(&self) -> bool {
+        let has_values = |rule: &Rule| matches!(&rule.action, Action::Rewrite(to) if to.has_values());
+        self.0.iter().any(has_values)
+    }
+
     /// Applies the rules to a request. `values`: values of the request for placeholders.
     pub fn apply(&self, request: &Request<'_>, facts: &dyn RequestFacts, values: &dyn Values) -> RuleOutcome {
         let Some(path) = decoded(request.path) else {

@@ -137,6 +137,11 @@ impl Target {
         })
     }
 
+    /// Returns true if the target has values of the request.
+    pub(super) fn has_values(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Value(..)))
+    }
+
     /// Appends the target to `location`.
     ///
     /// A captured range of the decoded path keeps the percent-encoding of the request. If the path was normalized

@@ -126,7 +126,7 @@ where
         route::resolve_or_root(routes, incoming.request.path)
     });
     Some(respond_without_handler(
-        worker, config, incoming, site, route, response, io,
+        worker, config, incoming, site, route, None, response, io,
     ))
 }
 
@@ -151,20 +151,37 @@ where
     let Some(number) = site else {
         // The request is in clear text: under TLS, the preflight has rejected an unknown site with 421.
         let response = unknown_site::respond(&config.snapshot, &worker.address, request.authority);
-        return respond_without_handler(worker, config, incoming, None, None, response, io);
+        return respond_without_handler(worker, config, incoming, None, None, None, response, io);
     };
     let site = &config.snapshot.sites[number as usize];
     let routes = site.routes(incoming.is_secure());
     if let Some(response) = preflight::target(request) {
-        return respond_without_handler(worker, config, incoming, Some(number), Some(&routes.root), response, io);
+        return respond_without_handler(
+            worker,
+            config,
+            incoming,
+            Some(number),
+            Some(&routes.root),
+            None,
+            response,
+            io,
+        );
     }
     let resolved = match route::resolve(routes, request.path) {
         Ok(resolved) => resolved,
         Err(error) => {
             let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
             let root = Some(&routes.root);
-            let started =
-                respond_without_handler(worker, config, incoming, Some(number), root, fixed::error(status), io);
+            let started = respond_without_handler(
+                worker,
+                config,
+                incoming,
+                Some(number),
+                root,
+                None,
+                fixed::error(status),
+                io,
+            );
             route::log_bad_path(&started.context, &incoming.peer, request.path, status, &error);
             return started;
         }
@@ -178,7 +195,8 @@ where
     // The flag separates paths that the worker cache looks up after the rules from paths that it looks up before them.
     let key = number | AFTER_RULES;
     let facts = Facts::of(config, routes, incoming, &decisions.paths);
-    let values = incoming.values(worker, config, &site.name);
+    let user = decisions.user.clone();
+    let values = incoming.values(worker, config, &site.name, user.as_deref());
     let response = match rules.apply(request, &facts, &values) {
         RuleOutcome::Untouched => {
             return handle(worker, config, incoming, key, routes, resolved, decisions.user, io);
@@ -201,7 +219,8 @@ where
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
                     let route = Some(resolved.endpoint);
-                    respond_without_handler(worker, config, &incoming, Some(number), route, fixed::error(status), io)
+                    let (user, response) = (decisions.user, fixed::error(status));
+                    respond_without_handler(worker, config, &incoming, Some(number), route, user, response, io)
                 }
             };
         }
@@ -225,9 +244,16 @@ where
         RuleOutcome::NoHost => fixed::error(Status::BAD_REQUEST),
     };
     let route = Some(resolved.endpoint);
-    let started = respond_without_handler(worker, config, incoming, Some(number), route, response, io);
-    started.context.set_user(decisions.user);
-    started
+    respond_without_handler(
+        worker,
+        config,
+        incoming,
+        Some(number),
+        route,
+        decisions.user,
+        response,
+        io,
+    )
 }
 
 /// Rejects a request, or waits for the decision of a guard.
@@ -249,7 +275,7 @@ where
     let endpoint = resolved.endpoint;
     let undecided = match not_admitted {
         NotAdmitted::Refused(response) => {
-            return respond_without_handler(worker, config, incoming, Some(site), Some(endpoint), response, io);
+            return respond_without_handler(worker, config, incoming, Some(site), Some(endpoint), None, response, io);
         }
         NotAdmitted::Undecided(undecided) => undecided,
     };
@@ -314,7 +340,8 @@ fn restart(
     route_and_handle(worker, &config, incoming, site, decisions, io)
 }
 
-/// Responds without a handler. The request body is not read, but its announced length is checked.
+/// Responds without a handler. The request body is not read, but its announced length is checked. `user`: user whose
+/// password the server has verified.
 #[inline(never)]
 fn respond_without_handler<F, R>(
     worker: &Rc<Worker>,
@@ -322,6 +349,7 @@ fn respond_without_handler<F, R>(
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     route: Option<&Arc<Endpoint>>,
+    user: Option<Arc<str>>,
     response: Response,
     io: &mut R,
 ) -> StartedExchange
@@ -330,6 +358,7 @@ where
     R: PipelineIo,
 {
     let context = RequestContext::new(worker, config, incoming, site, route.map(Into::into));
+    context.set_user(user);
     if incoming.has_body {
         let limit = body_limit(config, site, incoming.request, incoming.peer, incoming.is_secure());
         if let Err(refusal) = io.limit_body(limit) {

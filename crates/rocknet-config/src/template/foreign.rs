@@ -38,6 +38,31 @@ const NGINX: &[(&str, &str)] = &[
     ("time_iso8601", "time"),
 ];
 
+/// Variables of nginx, without `$`, that are in common use and have no placeholder.
+const NGINX_ONLY: &[&str] = &[
+    "upstream_cache_status",
+    "upstream_status",
+    "request_filename",
+    "document_root",
+    "realpath_root",
+    "proxy_add_x_forwarded_for",
+    "proxy_host",
+    "server_addr",
+    "server_port",
+    "hostname",
+    "nginx_version",
+    "connection",
+    "connection_requests",
+    "request_completion",
+    "request_body",
+    "is_args",
+    "pipe",
+    "gzip_ratio",
+    "sent_http_content_type",
+    "ssl_session_id",
+    "ssl_client_verify",
+];
+
 /// Beginnings of variables of nginx that are followed by a name in lower case, and the placeholders for them.
 const NGINX_FAMILIES: &[(&str, &str)] = &[
     ("http_", "request.header."),
@@ -158,7 +183,19 @@ pub(super) fn variable(text: &str) -> Option<TemplateError> {
             Some((format!("%{{{name}}}"), "Apache", of_apache(name)?))
         })
     };
-    let (written, server, equivalent) = nginx.or_else(apache)?;
+    let unavailable = || {
+        names_after("$").find_map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let name = &rest[..end.unwrap_or(rest.len())];
+            NGINX_ONLY.contains(&name).then(|| TemplateError {
+                message: format!("`${name}` is a variable of nginx that has no placeholder"),
+                help: "docs/placeholders.md lists the values that exist".to_owned(),
+            })
+        })
+    };
+    let Some((written, server, equivalent)) = nginx.or_else(apache) else {
+        return unavailable();
+    };
     Some(TemplateError {
         message: format!("`{written}` is a variable of {server}"),
         help: format!("write {{{equivalent}}}"),

@@ -76,3 +76,19 @@ pub enum Scope {
     /// Also values of the sent response: access-log formats.
     Log,
 }
+
+impl Placeholder {
+    /// Returns true if the value is a number without sign and exponent, or empty.
+    pub fn is_number(&self) -> bool {
+        matches!(
+            self,
+            Placeholder::ClientPort
+                | Placeholder::UnixTime
+                | Placeholder::Status
+                | Placeholder::UpstreamDuration
+                | Placeholder::BytesSent
+                | Placeholder::BytesReceived
+                | Placeholder::Duration
+        )
+    }
+}

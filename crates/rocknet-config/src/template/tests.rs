@@ -77,6 +77,12 @@ fn wrong_placeholders_are_errors_with_a_remedy() {
             "`$http_user_agent`",
             "{request.header.User-Agent}",
         ),
+        (
+            "$upstream_cache_status",
+            Scope::Log,
+            "has no placeholder",
+            "placeholders.md",
+        ),
         ("$5 $arg_id", Scope::Log, "`$arg_id`", "{query.id}"),
         ("%{REMOTE_ADDR}s", Scope::Log, "variable of Apache", "{client.ip}"),
         (

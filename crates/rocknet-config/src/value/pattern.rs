@@ -135,6 +135,13 @@ pub(crate) fn target_form(names: &CaptureNames, text: &str) -> Result<(), ValueE
         Ok(template) => template,
         Err(TemplateError { message, help }) => return Err((format!("\"{shown}\": {message}"), help)),
     };
+    let path = plain.split(['?', '#']).next().unwrap_or_default();
+    if path.contains("{target}") && !plain.ends_with("{target}") {
+        return error(
+            "has text after {target}, which ends with the query of the request",
+            "end it in {target}, or write {path}",
+        );
+    }
     let mut texts = template.pieces().iter().filter_map(|piece| match piece {
         Piece::Text(text) => Some(text),
         Piece::Value(_) => None,
@@ -290,6 +297,9 @@ mod tests {
             ("/old/*", "https://{host}{target}", Ok(())),
             ("/old/*", "https://www.{host}/{*}?{query}&ip={client.ip}", Ok(())),
             ("/old/*", "{path}.html", Ok(())),
+            ("/old/*", "{target}.html", Err("text after {target}")),
+            ("/old/*", "/x{target}?a=1", Err("text after {target}")),
+            ("/old/*", "/login?next={target}&x", Ok(())),
             ("/old/*", "https://{user}/", Err("placeholder in its host")),
             ("/old/*", "/{status}", Err("before the response")),
             ("/old/*", "/new/$1", Err("`$1`, which is not a placeholder")),

@@ -64,7 +64,17 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = text.strip_prefix("$scheme://$host").unwrap_or(text);
     // RockNet keeps the query itself, unless the target has one.
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
-    let target = placeholder::from_nginx(target, Scope::Request)?;
+    // Every name of the server is served by this site.
+    let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
+    let authority = target
+        .split_once("://")
+        .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
+    let plain = ["{host}", "{authority}", "{target}", "{path}"]
+        .iter()
+        .fold(authority.to_owned(), |rest, placeholder| rest.replace(placeholder, ""));
+    if plain.contains('{') || target.contains("{target}") && !target.ends_with("{target}") {
+        return None;
+    }
     let is_target = ["/", "http://", "https://", "{target}", "{path}"]
         .iter()
         .any(|start| target.starts_with(start));

@@ -22,7 +22,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// Time after which the same change is tried again, if the configuration could not be reloaded.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is known of the folders since the last check.
+/// State of the folders as of the last check.
 #[derive(Default)]
 pub struct HostFolderWatch {
     /// Times of the last changes of folders that were found equal to the configuration.

@@ -17,7 +17,7 @@ use crate::log::{Record, SinkId};
 use crate::metrics::CountedResponse;
 use crate::pipeline::{RequestContext, access_log};
 use crate::traces::{TracedResponse, WorkerTracer};
-use crate::values::RequestValues;
+use crate::values::{RequestValues, origin_form};
 use crate::worker::{Worker, WorkerConfig};
 
 /// Client of a connection, its TLS handshake, and its local address.
@@ -179,12 +179,14 @@ impl ConnectionInfo {
         let site = log_context
             .site
             .and_then(|site| config.snapshot.sites.get(site as usize));
+        // A line describes the request as received: some responses are recorded without their rewritten request.
+        let received = request.with_lookup_target(origin_form(request));
         let (server, new_id) = (&config.snapshot.config.server, RequestId::default());
         let values = RequestValues {
             services: worker,
             server,
-            request,
-            client: forwarded::client(server, self.client, request.fields),
+            request: &received,
+            client: None,
             peer: self.client,
             tls: self.secure.as_ref().map(|secure| &**secure.tls_info()),
             user: None,

@@ -109,6 +109,7 @@ async fn send(
             let status = if is_ok { file.status } else { response.status };
             let mut merged = merge_fields(&response.fields, file);
             merged.status = status;
+            merged.upstream = response.upstream.clone();
             merged
         }
         _ => not_found(&site.name, &name),

@@ -61,7 +61,7 @@ where
     let rules = served.rules.as_ref()?;
     let key = site | AFTER_RULES;
     let facts = Facts::of(config, served.routes(incoming.is_secure()), incoming, &[]);
-    let values = incoming.values(worker, config, &served.name);
+    let values = incoming.values(worker, config, &served.name, None);
     match rules.apply(incoming.request, &facts, &values) {
         RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
         RuleOutcome::Rewritten(target) if served.is_unguarded() => {
@@ -189,8 +189,9 @@ pub fn respond_from_entry(
 ) -> StartedExchange {
     let state = match &cached.entry.found {
         Found::Asset(asset) => match representation::choose(asset, request) {
-            Choice::Send(_, variant) if cached.tree.route.has_placeholders => {
+            Choice::Send(head, variant) if cached.tree.route.has_placeholders => {
                 not_found_log::log_file(cached, asset.status);
+                announce_preloads(cached, request, head, io);
                 let response = match variant {
                     Some(variant) => representation::response_of(asset, variant),
                     None => representation::not_modified_response(asset, request),

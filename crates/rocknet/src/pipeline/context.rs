@@ -208,7 +208,7 @@ impl RequestContext {
             services: worker,
             server: &self.config.snapshot.config.server,
             request,
-            client: connection.client,
+            client: Some(connection.client),
             peer: connection.peer,
             tls: connection.secure.as_ref().map(|secure| &**secure.tls_info()),
             user: self.user.get().map(|user| &**user),

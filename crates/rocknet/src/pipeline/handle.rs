@@ -57,7 +57,7 @@ where
     }
     let (handler, client) = (endpoint.handler(&path), incoming.client(worker));
     let secure = incoming.secure.map(|handshake| handshake.tls_info());
-    let values = incoming.values(worker, config, &route.label.site);
+    let values = incoming.values(worker, config, &route.label.site, user.as_deref());
     let route_response = immediate::route_response(endpoint, request, &path, &values);
     let is_from_handler = route_response.is_none();
     let response = route_response.or_else(|| {

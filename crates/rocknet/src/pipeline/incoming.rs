@@ -45,21 +45,23 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
         }
     }
 
-    /// Returns the values of the request for placeholders. `site`: name of the site.
+    /// Returns the values of the request for placeholders. `site`: name of the site. `user`: user whose password the
+    /// server has verified.
     pub(super) fn values<'v>(
         &'v self,
         worker: &'v Worker,
         config: &'v WorkerConfig,
         site: &'v str,
+        user: Option<&'v str>,
     ) -> RequestValues<'v> {
         RequestValues {
             services: worker,
             server: &config.snapshot.config.server,
             request: self.request,
-            client: self.client(worker),
+            client: None,
             peer: self.peer,
             tls: self.secure.map(|secure| &**secure.tls_info()),
-            user: None,
+            user,
             site,
             id: &self.id,
             status: None,

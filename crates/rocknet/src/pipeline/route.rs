@@ -15,7 +15,7 @@ use crate::endpoint::Endpoint;
 use crate::exchange::Client;
 use crate::files::handler::NO_FILE_PATH;
 use crate::log::throttle::Cause;
-use crate::routing::RuleOutcome;
+use crate::routing::{RuleOutcome, Rules};
 use crate::site::SiteRoutes;
 use crate::worker::WorkerConfig;
 use rocknet_proto::status::Status;
@@ -80,6 +80,11 @@ pub fn body_limit(
     let site = &config.snapshot.sites[number as usize];
     let routes = site.routes(is_secure);
     let limit_after = |outcome| match outcome {
+        // The path depends on values that are not known here. The route itself applies its limit later.
+        RuleOutcome::Rewritten(_) if site.rules.as_ref().is_some_and(Rules::has_values) => routes
+            .endpoints()
+            .map(|endpoint| endpoint.route.body_size)
+            .fold(0, u64::max),
         RuleOutcome::Rewritten(target) => resolve_or_root(routes, split_target(&target).0).route.body_size,
         _ => resolve_or_root(routes, request.path).route.body_size,
     };

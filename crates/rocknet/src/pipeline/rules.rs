@@ -45,24 +45,30 @@ fn escape(route: &Route) -> Escape {
         .headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
-    let Some(configured) = types
-        .next()
-        .map(|(_, template)| template.as_constant().unwrap_or_default())
-    else {
-        return |value, out| out.extend_from_slice(value);
+    let Some((_, configured)) = types.next() else {
+        return push_plain;
     };
-    let essence = configured
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    match essence.as_str() {
-        "text/plain" | "text/csv" => |value, out| out.extend_from_slice(value),
-        json if json == "application/json" || json.ends_with("+json") => push_json,
-        // Markup, and everything else in which the characters of markup may have a meaning.
-        _ => push_markup,
+    let configured = configured.as_constant().unwrap_or_default();
+    let essence = configured.split(';').next().unwrap_or_default().trim();
+    match essence.to_ascii_lowercase().as_str() {
+        "text/plain" => push_plain,
+        "text/html" | "text/xml" | "application/xml" => push_markup,
+        "application/json" | "application/javascript" | "text/javascript" => push_json,
+        suffixed if suffixed.ends_with("+xml") => push_markup,
+        suffixed if suffixed.ends_with("+json") => push_json,
+        _ => push_safe,
     }
+}
+
+fn push_plain(value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(value);
+}
+
+/// Appends a value for a media type whose syntax is not known. All characters but those of words, numbers and addresses
+/// are replaced by `_`.
+fn push_safe(value: &[u8], out: &mut Vec<u8>) {
+    let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-._: ".contains(&byte);
+    out.extend(value.iter().map(|&byte| if is_safe(byte) { byte } else { b'_' }));
 }
 
 /// Appends a value for HTML or XML, inside an element or a quoted attribute.
@@ -79,13 +85,13 @@ fn push_markup(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value for a string of JSON, without quotes. Bytes that are not UTF-8 become the replacement character. `<`
-/// is escaped too, so that the text can stand in a script of a page.
+/// Appends a value for a string of JSON or JavaScript, without its quotes. Bytes that are not UTF-8 become the
+/// replacement character. `<` and the other quotes of JavaScript are escaped too.
 fn push_json(value: &[u8], out: &mut Vec<u8>) {
     for char in String::from_utf8_lossy(value).chars() {
         match char {
             '"' | '\\' => out.extend_from_slice(&[b'\\', char as u8]),
-            '\0'..='\x1f' | '<' | '\u{2028}' | '\u{2029}' => {
+            '\0'..='\x1f' | '<' | '\'' | '`' | '$' | '\u{2028}' | '\u{2029}' => {
                 out.extend_from_slice(format!("\\u{:04x}", u32::from(char)).as_bytes());
             }
             _ => out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -101,7 +107,7 @@ mod tests {
     fn values_stay_in_their_text() {
         let (mut markup, mut json) = (Vec::new(), Vec::new());
         push_markup(b"<a href=\"x\">'&'", &mut markup);
-        push_json(b"a\"b\\c\n</script>\xff", &mut json);
+        push_json(b"a\"b\\c\n</script>\xff'`${", &mut json);
         assert_eq!(markup, b"&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
         assert_eq!(
             String::from_utf8_lossy(&json),
@@ -109,6 +115,9 @@ mod tests {
         );
         let quoted = [b"\"", &json[..], b"\""].concat();
         let value: serde_json::Value = serde_json::from_slice(&quoted).expect("a JSON string");
-        assert_eq!(value.as_str(), Some("a\"b\\c\n</script>\u{fffd}"));
+        assert_eq!(value.as_str(), Some("a\"b\\c\n</script>\u{fffd}'`${"));
+        let mut safe = Vec::new();
+        push_safe(b"a.b-c_d:1 }<;\\", &mut safe);
+        assert_eq!(safe, b"a.b-c_d:1 ____");
     }
 }

@@ -1,5 +1,6 @@
 //! Placeholders in header fields, redirects, rewrites and response bodies, and in fields for upstreams.
 
+use super::access::{auth, basic};
 use super::support::http2::Http2;
 use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
@@ -48,6 +49,87 @@ fn header_fields_have_values_of_each_request() {
     assert_eq!(missing.text(), "text a");
     let refused = client.fetch("GET /a%0Ab", &["X-In: 9"]);
     refused.expect("a control character", 400, &["X-Seen: GET /a%0Ab 400", "X-Sent: 9"]);
+}
+
+#[test]
+fn coded_and_partial_responses_keep_their_validators() {
+    let text = "some words to compress. ".repeat(400);
+    let folder = Folder::with(&[("www/big.txt", &text)]);
+    let server = Running::site(folder, "headers = { \"X-Path\" = \"{path}\" }");
+    let mut client = server.connect();
+    let plain = client.get("/big.txt");
+    let plain_tag = plain.field("ETag").expect("a tag").to_owned();
+    // The first request encodes the file; the second gets the stored variant.
+    for _ in 0..2 {
+        let coded = client.fetch("GET /big.txt", &["Accept-Encoding: gzip"]);
+        coded.expect(
+            "coded",
+            200,
+            &["Content-Encoding: gzip", "Vary: Accept-Encoding", "X-Path: /big.txt"],
+        );
+        assert!(coded.body.len() < text.len() / 4, "{} bytes", coded.body.len());
+        let tag = coded.field("ETag").expect("a tag").to_owned();
+        assert_ne!(tag, plain_tag);
+        let unchanged = client.fetch(
+            "GET /big.txt",
+            &["Accept-Encoding: gzip", &format!("If-None-Match: {tag}")],
+        );
+        unchanged.expect(
+            "304 of the coded form",
+            304,
+            &[&format!("ETag: {tag}"), "X-Path: /big.txt"],
+        );
+    }
+    // A range selects the plain form, whatever the client accepts.
+    let fields = [
+        "Accept-Encoding: gzip",
+        "Range: bytes=0-3",
+        &format!("If-None-Match: {plain_tag}"),
+    ];
+    let unchanged = client.fetch("GET /big.txt", &fields);
+    unchanged.expect("304 of the plain form", 304, &[&format!("ETag: {plain_tag}")]);
+}
+
+#[test]
+fn an_empty_value_removes_the_field_of_an_upstream() {
+    let upstream = Upstream::responding_with("HTTP/1.1 200 OK\r\nX-User: forged\r\nContent-Length: 2\r\n\r\nok");
+    let server = Running::site(
+        folder(),
+        &format!(
+            "proxy = \"{}\"\nheaders = {{ \"X-User\" = \"{{user}}\" }}",
+            upstream.url()
+        ),
+    );
+    let response = server.fetch("GET /", &[]);
+    response.expect("a response of the upstream", 200, &[]);
+    assert_eq!(response.field("X-User"), None);
+}
+
+#[test]
+fn the_authenticated_user_is_known_everywhere() {
+    let keys = r#"
+        headers = { "X-User" = "{user}" }
+        redirects = { "/me" = "/users/{user}" }
+        rule = [{ path = "/who", respond = 200, body = "{user}" }, { path = "/home", redirect = "/~{user}/" }]
+    "#;
+    let server = Running::site(folder(), &format!("{}\n{keys}", auth()));
+    // The first request waits for the check of the password; later ones use its result.
+    for _ in 0..2 {
+        for (line, status, location, body) in [
+            ("GET /a.txt", 200, None, "text a"),
+            ("GET /who", 200, None, "bob"),
+            ("GET /home", 308, Some("/~bob/"), ""),
+            ("GET /me", 308, Some("/users/bob"), ""),
+        ] {
+            let response = server.fetch(line, &[&basic("bob", "secret")]);
+            response.expect(line, status, &["X-User: bob"]);
+            assert_eq!(response.field("Location"), location, "{line}");
+            assert!(response.text().starts_with(body), "{line}: {response:?}");
+        }
+    }
+    let refused = server.fetch("GET /a.txt", &[]);
+    refused.expect("without a password", 401, &[]);
+    assert_eq!(refused.field("X-User"), None);
 }
 
 #[test]

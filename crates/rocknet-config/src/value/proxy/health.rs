@@ -36,15 +36,17 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node, proxy_fields: &BTreeMap<
         .unwrap_or_default();
     let is_overridden = |name: &str| check_fields.keys().any(|field| field.eq_ignore_ascii_case(name));
     // A check has no client, whose values a placeholder stands for.
-    let is_constant =
-        |value: &str| Template::parse(value, Scope::Request).is_ok_and(|value| value.as_constant().is_some());
-    let inherited = proxy_fields
+    let constant = |value: &str| Some(Template::parse(value, Scope::Request).ok()?.as_constant()?.to_owned());
+    let inherited: BTreeMap<String, String> = proxy_fields
         .iter()
-        .filter(|(name, value)| !is_overridden(name) && is_constant(value));
+        .filter(|(name, _)| !is_overridden(name))
+        .filter_map(|(name, value)| Some((name.clone(), constant(value)?)))
+        .collect();
     let base = Health::of(text.clone());
     let mut health = Health {
         // An empty value removes a field of the client, and checks have no client.
         headers: inherited
+            .iter()
             .chain(&check_fields)
             .filter(|(_, value)| !value.is_empty())
             .map(|(name, value)| (name.clone(), value.clone()))
