@@ -1,5 +1,7 @@
 //! Translates regular expressions of other servers to RockNet patterns, if patterns can express them.
 
+use rocknet_config::model::RegexPattern;
+
 /// Maximum number of patterns of one expression.
 const MAX_PATTERNS: usize = 64;
 
@@ -157,10 +159,37 @@ fn expand(expression: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
-/// Returns the patterns and the target of a rewrite or redirect by regular expression. `{*}` in the target stands for
-/// the group of the expression. Returns `None` if patterns cannot express it. Also returns `None` if the replacement
-/// refers to several groups, or with `%1` to a condition of Apache.
+/// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*` expresses
+/// it, the pattern is the expression itself. Returns `None` for an expression that RockNet cannot compile, and if the
+/// replacement refers with `%1` to a condition of Apache.
 pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
+    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement))
+}
+
+/// Returns the expression as a pattern, and the target with `{1}` for `$1`.
+fn by_regex(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
+    let groups = RegexPattern::new(expression, false).ok()?.group_count();
+    if replacement.contains(['%', '{', '}']) {
+        return None;
+    }
+    let mut parts = replacement.split('$');
+    let mut target = parts.next()?.to_owned();
+    for part in parts {
+        let number = part.chars().next()?.to_digit(10)?;
+        if number as usize > groups {
+            return None;
+        }
+        target.push_str(&format!("{{{number}}}{}", &part[1..]));
+    }
+    let host = target
+        .split_once("://")
+        .map(|(_, rest)| rest.split('/').next().unwrap_or_default());
+    let is_target = host.map_or(target.starts_with('/'), |host| !host.contains('{'));
+    is_target.then(|| (vec![format!("~{expression}")], target))
+}
+
+/// Does the work of [`rewrite`] with patterns that have a `*`. `{*}` in the target stands for the group of the expression.
+fn by_patterns(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
     let end_capture = ["(.*)$", "(.*)", "(.+)$"];
     let captured = end_capture.iter().find_map(|end| expression.strip_suffix(end));
     let references = replacement.matches('$').count();
@@ -270,8 +299,12 @@ mod tests {
             ("^/old$", "/new", Some(("/old", "/new"))),
             ("^(.*)$", "https://a.test$1", Some(("/*", "https://a.test/{*}"))),
             ("^/(.*)$", "https://a.test/$1", Some(("/*", "https://a.test/{*}"))),
-            ("^/a/([0-9]+)$", "/b/$1", None),
-            ("^/a/(.*)/(.*)$", "/b/$2/$1", None),
+            ("^/a/([0-9]+)$", "/b/$1", Some(("~^/a/([0-9]+)$", "/b/{1}"))),
+            ("^/a/(.*)/(.*)$", "/b/$2/$1", Some(("~^/a/(.*)/(.*)$", "/b/{2}/{1}"))),
+            ("^/api", "/v2", Some(("~^/api", "/v2"))),
+            ("^/a/([0-9]+)$", "/b/$2", None),
+            ("^/a/(?!b)", "/c", None),
+            ("^/([a-z]+)/x$", "https://$1.test/", None),
             ("^/a$", "/b?x=%1", None),
         ];
         for (expression, replacement, expected) in rows {

@@ -42,7 +42,10 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
                     site.redirect(&pattern, &target, code, directive.line);
                 }
             }
-            None => site.skip(directive, "patterns cannot express the expression: write `redirects`"),
+            None => site.skip(
+                directive,
+                "the expression or its target has no counterpart: write `redirects`",
+            ),
         }
         return true;
     }

@@ -128,6 +128,8 @@ fn translate_rule(
     let expression = match expression.strip_prefix('^') {
         Some(rest) if !rest.starts_with(['/', '(']) && !rest.is_empty() => format!("^{base}/{rest}"),
         Some(rest) if rest.starts_with("/?") => format!("^/{}", &rest[2..]),
+        // A group that begins with a name or a class, not with `/` or `.`.
+        Some(rest) if rest.starts_with('(') && !rest[1..].starts_with(['/', '.', '?']) => format!("^{base}/{rest}"),
         _ => expression.to_owned(),
     };
     let target = match target.starts_with('/') || target.contains("://") {
@@ -148,12 +150,22 @@ fn translate_rule(
     if flags.is_proxy {
         return keys.is_empty() && forward(directive, &patterns, &target, proxies);
     }
-    if flags.discards_query || directive.argument(1).ends_with('?') {
-        host.site.differs(directive, "the query of the request is kept");
-    }
-    if flags.appends_query && target.contains('?') {
+    let is_redirect = flags.redirect.is_some() || target.contains("://");
+    let discards_query = flags.discards_query || directive.argument(1).ends_with('?');
+    let has_query = target.contains('?');
+    // `?` at the end drops the query of the request.
+    let target = if discards_query && !has_query {
+        target + "?"
+    } else {
+        target
+    };
+    if flags.appends_query && has_query && is_redirect {
         host.site
             .differs(directive, "the query of the target replaces that of the request");
+    }
+    if !flags.appends_query && has_query && !is_redirect {
+        host.site
+            .differs(directive, "the query of the request follows that of the target");
     }
     note_case(directive, flags, host);
     for variable in &flags.variables {
@@ -202,6 +214,9 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
     let Some(url) = target.strip_suffix("{*}").filter(|url| url.contains("://")) else {
         return false;
     };
+    if patterns.iter().any(|pattern| pattern.starts_with('~')) {
+        return false;
+    }
     let prefixes: Option<Vec<&str>> = patterns.iter().map(|pattern| pattern.strip_suffix('*')).collect();
     for prefix in prefixes.iter().flatten() {
         proxies.add(prefix, url, directive);
@@ -385,7 +400,11 @@ mod tests {
                 "RewriteRule ^old/(.*)$ /new/$1 [R=308,L]",
                 Some(("redirects.\"/old/*\"", "/new/{*}")),
             ),
-            ("RewriteRule ^a/([0-9]+)$ b.php?id=$1", None),
+            ("RewriteRule ^a/(?!x)$ b.php?id=$1", None),
+            (
+                "RewriteRule ^old/([0-9]+)/(.*)$ /new/$2/$1 [R=308,L]",
+                Some(("redirects.\"~^/old/([0-9]+)/(.*)$\"", "/new/{2}/{1}")),
+            ),
         ];
         for (text, expected) in rows {
             let mut block = RewriteBlock::default();

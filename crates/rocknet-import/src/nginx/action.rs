@@ -95,16 +95,19 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, within: Option<&st
     let found = regex::rewrite(expression, replacement);
     let Some((patterns, target)) = found.filter(|_| plain == replacement) else {
         let message =
-            "rules match patterns, not regular expressions: write [[site.\"…\".rule]] with `path` and `rewrite`";
+            "the expression or its target has no counterpart: write [[site.\"…\".rule]] with `path` and `rewrite`";
         return site.skip(directive, message);
     };
     let prefix = within.map(|pattern| pattern.trim_end_matches('*'));
     if prefix.is_some_and(|prefix| !patterns.iter().all(|pattern| pattern.starts_with(prefix))) {
         return site.skip(directive, "the expression is not limited to its location: write a rule");
     }
-    if !keeps_query {
-        site.differs(directive, "the query of the request is kept");
-    }
+    // `?` at the end drops the query of the request.
+    let target = if keeps_query || target.contains('?') {
+        target
+    } else {
+        target + "?"
+    };
     let is_url = replacement.starts_with("http://") || replacement.starts_with("https://");
     let status = match flag {
         "permanent" => Some(301),
