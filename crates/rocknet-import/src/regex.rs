@@ -188,7 +188,8 @@ fn by_regex(expression: &str, replacement: &str) -> Option<(Vec<String>, String)
     is_target.then(|| (vec![format!("~{expression}")], target))
 }
 
-/// Does the work of [`rewrite`] with patterns that have a `*`. `{*}` in the target stands for the group of the expression.
+/// Does the work of [`rewrite`] with patterns that have a `*`. `{*}` in the target stands for the group of the
+/// expression.
 fn by_patterns(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
     let end_capture = ["(.*)$", "(.*)", "(.+)$"];
     let captured = end_capture.iter().find_map(|end| expression.strip_suffix(end));

@@ -1,5 +1,9 @@
 //! Translates `RewriteCond` and `RewriteRule`: front controllers, redirects to HTTPS, and simple rewrites.
 
+use std::net::IpAddr;
+
+use rocknet_config::model::RegexPattern;
+
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::hosts::HostDraft;
@@ -358,26 +362,67 @@ fn conditions(conditions: &[Directive]) -> Option<Vec<(&'static str, Value)>> {
     let mut keys: Vec<(&'static str, Value)> = Vec::new();
     for condition in conditions {
         let (subject, pattern) = (condition.argument(0), condition.argument(1));
-        let is_or = condition.argument(2).to_ascii_lowercase().contains("or");
-        let literal = pattern.strip_prefix('=').map(str::to_owned).or_else(|| {
-            let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
-            let plain = inner.replace("\\.", ".").replace("\\-", "-");
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-            plain.chars().all(is_plain).then_some(plain)
-        })?;
-        let (key, value) = match subject {
-            "%{HTTP_HOST}" | "%{SERVER_NAME}" => ("host", literal.to_ascii_lowercase()),
-            "%{REQUEST_METHOD}" => ("method", literal),
-            "%{HTTPS}" if literal.eq_ignore_ascii_case("off") => ("scheme", "http".to_owned()),
-            "%{HTTPS}" if literal.eq_ignore_ascii_case("on") => ("scheme", "https".to_owned()),
-            _ => return None,
-        };
-        if is_or || keys.iter().any(|(known, _)| *known == key) {
+        let flags = condition.argument(2).to_ascii_lowercase();
+        if flags.contains("or") {
             return None;
         }
-        keys.push((key, Value::Text(value)));
+        let (key, value) = match header_of(subject) {
+            Some(header) => (
+                "header",
+                Value::Table(vec![(header.to_owned(), header_pattern(pattern, &flags)?)]),
+            ),
+            None => literal_condition(subject, pattern)?,
+        };
+        if keys.iter().any(|(known, _)| *known == key) {
+            return None;
+        }
+        keys.push((key, value));
     }
     Some(keys)
+}
+
+/// Returns the header field whose value a condition compares.
+fn header_of(subject: &str) -> Option<&'static str> {
+    match subject {
+        "%{HTTP_USER_AGENT}" => Some("User-Agent"),
+        "%{HTTP_REFERER}" => Some("Referer"),
+        "%{HTTP_COOKIE}" => Some("Cookie"),
+        "%{HTTP_ACCEPT}" => Some("Accept"),
+        "%{HTTP:Accept-Language}" => Some("Accept-Language"),
+        _ => None,
+    }
+}
+
+/// Returns the pattern of a field's value; `None` if it is negated or no expression of RockNet.
+fn header_pattern(pattern: &str, flags: &str) -> Option<Value> {
+    if pattern == "^$" {
+        return Some(Value::text(""));
+    }
+    let is_expression = !pattern.starts_with(['!', '=', '<', '>', '-']);
+    let ignores_case = flags.contains("nc");
+    let regex = RegexPattern::new(pattern, ignores_case)
+        .ok()
+        .filter(|_| is_expression)?;
+    // In Apache, an absent field is an empty text. RockNet compares only fields that are present.
+    (!regex.matches(b"")).then(|| Value::Text(regex.to_string()))
+}
+
+/// Returns the condition for a value that is compared as a whole.
+fn literal_condition(subject: &str, pattern: &str) -> Option<(&'static str, Value)> {
+    let literal = pattern.strip_prefix('=').map(str::to_owned).or_else(|| {
+        let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
+        let plain = inner.replace("\\.", ".").replace("\\-", "-");
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        plain.chars().all(is_plain).then_some(plain)
+    })?;
+    Some(match subject {
+        "%{HTTP_HOST}" | "%{SERVER_NAME}" => ("host", Value::Text(literal.to_ascii_lowercase())),
+        "%{REQUEST_METHOD}" => ("method", Value::Text(literal)),
+        "%{HTTPS}" if literal.eq_ignore_ascii_case("off") => ("scheme", Value::text("http")),
+        "%{HTTPS}" if literal.eq_ignore_ascii_case("on") => ("scheme", Value::text("https")),
+        "%{REMOTE_ADDR}" if literal.parse::<IpAddr>().is_ok() => ("client", Value::Text(literal)),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Translates actions of nginx: `return`, `rewrite` and `if`.
 
+use rocknet_config::model::RegexPattern;
 use rocknet_config::template::Scope;
 
 use crate::directive::Directive;
@@ -146,6 +147,19 @@ pub(super) enum IfAction<'a> {
     Front(&'a Directive),
 }
 
+/// Returns the condition for a header field that matches an expression; `None` if it has no counterpart.
+fn header_condition(variable: &str, pattern: &str, ignores_case: bool) -> Option<Value> {
+    let header = match variable {
+        "$http_user_agent" => "User-Agent",
+        "$http_referer" => "Referer",
+        "$http_cookie" => "Cookie",
+        _ => return None,
+    };
+    let regex = RegexPattern::new(pattern.trim_matches(['"', '\'']), ignores_case).ok()?;
+    // In nginx, an absent field is an empty text. RockNet compares only fields that are present.
+    (!regex.matches(b"")).then(|| Value::Table(vec![(header.to_owned(), Value::Text(regex.to_string()))]))
+}
+
 /// Returns the action of an `if`; `None` if it has no counterpart.
 pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     let condition = block.arguments.join(" ");
@@ -155,6 +169,14 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     if let ["!-e" | "!-f", "$request_filename"] = words[..] {
         let is_front = inner.is("rewrite") && inner.argument(1).starts_with("/index.php");
         return is_front.then_some(IfAction::Front(inner));
+    }
+    if let [variable, operator @ ("~" | "~*"), pattern] = words[..] {
+        let action = inner.is("return").then(|| parse(inner))??;
+        let ReturnAction::Respond { status, body: None } = action else {
+            return None;
+        };
+        let condition = ("header", header_condition(variable, pattern, operator == "~*")?);
+        return Some(IfAction::Respond { condition, status });
     }
     let [variable, "=", value] = words[..] else { return None };
     let value = value.trim_matches(['"', '\'']);
