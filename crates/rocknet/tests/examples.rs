@@ -61,6 +61,8 @@ const ROWS: &[Row] = &[
     ("downloads", "http://localhost:8080/", JSON, 200, &["Content-Type: application/json"],
         &["\"2025\"", "\"2026\"", "\"manuals\"", "\"maps\"", "\"README.txt\""]),
     ("downloads", "http://localhost:8080/2025/", JSON, 200, &[], &["log-1.txt", "log-2.txt", "log-10.txt", "log-11.txt"]),
+    ("downloads", "http://localhost:8080/2025/?zip", NO_FIELDS, 200,
+        &["Content-Type: application/zip", "Content-Disposition: attachment; filename=\"2025.zip\""], &["2025/log-10.txt"]),
     ("downloads", "http://localhost:8080/2025/log-10.txt", NO_FIELDS, 200, &[], &["Boats back: 100"]),
     ("downloads", "http://localhost:8080/2026/levels%20november.csv", NO_FIELDS, 200, &["Content-Type: text/csv; charset=utf-8"], &[","]),
     ("load-balancing", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Server ", "another server may respond"]),
