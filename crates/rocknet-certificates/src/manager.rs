@@ -15,11 +15,12 @@ use rustls::ServerConfig;
 use super::acme::AcmeIssuer;
 use super::files::{FileSet, Reload};
 use super::inspection::{is_error, listed};
-use super::local::LocalIssuer;
+use super::local::{LocalIssuer, is_private};
 use super::resumption::{SessionStores, TicketSecrets};
 use super::secure_site::{SecureSite, SiteCertificates};
 use super::tls_config::TlsConfigBuilder;
 use super::{Authority, CertificateRequest, CertificateStore, Issuer};
+use rocknet_io::machine;
 use rocknet_io::owned_thread::OwnedThread;
 
 /// Interval between checks for changed files and due renewals. A replaced file is in use after at most this time.
@@ -131,7 +132,7 @@ impl CertificateManager {
             CertificateSource::Files(files) => SiteCertificates::Files(self.files(files)),
             CertificateSource::Auto | CertificateSource::Local => SiteCertificates::Issued {
                 // `names` returns at least one name.
-                default_name: names(site).swap_remove(0),
+                default_name: names(site, mode).swap_remove(0),
             },
         };
         let config = self.tls_configs.build(tls.min, tls.client.as_ref(), mode).map(Arc::new);
@@ -283,7 +284,7 @@ fn requests(config: &Config) -> Vec<CertificateRequest> {
     for site in &config.sites {
         let Some(tls) = &site.tls else { continue };
         let (mut local, mut public) = (Vec::new(), Vec::new());
-        for name in names(site) {
+        for name in names(site, config.server.mode) {
             match Authority::of(&tls.source, config.server.mode, &name) {
                 Some(Authority::Local) => local.push(name),
                 Some(Authority::Acme) => public.push(name),
@@ -304,8 +305,9 @@ fn requests(config: &Config) -> Vec<CertificateRequest> {
 }
 
 /// Returns the names that a site's certificate must cover: the names of the site or, if it has none, the loopback names
-/// and the site's TLS listening addresses.
-fn names(site: &Site) -> Vec<String> {
+/// and the site's TLS listening addresses. In `dev` mode, a site without names that listens at all addresses also gets
+/// the private addresses of this machine, so that phones can open it.
+fn names(site: &Site, mode: Mode) -> Vec<String> {
     let text = |name: &HostPattern| match name {
         HostPattern::Exact(name) => name.clone(),
         HostPattern::Wildcard(name) => format!("*.{name}"),
@@ -324,8 +326,20 @@ fn names(site: &Site) -> Vec<String> {
             names.push(address.to_string());
         }
     }
+    let is_everywhere = |listen: &Listen| match listen {
+        Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
+        Listen::Unix(_) => false,
+    };
+    if mode == Mode::Dev && site.secure.iter().any(is_everywhere) {
+        let addresses = machine::addresses().into_iter().map(|address| address.to_string());
+        // The local CA signs private addresses only.
+        names.extend(addresses.filter(|address| is_private(address)).take(MAX_ADDRESSES));
+    }
     names
 }
+
+/// Maximum number of addresses of the machine in a certificate. Further ones mostly belong to bridges and containers.
+const MAX_ADDRESSES: usize = 8;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

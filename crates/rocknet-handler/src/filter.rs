@@ -17,6 +17,8 @@ use crate::services::Services;
 pub enum Phase {
     /// Applies content codings.
     Encode,
+    /// Adds the fields that permit pages of other origins to read responses.
+    Cors,
     /// Adds the fields of the route.
     Headers,
 }

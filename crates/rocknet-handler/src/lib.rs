@@ -44,6 +44,7 @@ pub mod balance;
 pub mod breaker;
 pub mod client;
 pub mod clock;
+pub mod cors;
 pub mod exchange;
 pub mod filter;
 pub mod fixed;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocknet_config::model::{Priority, Server, Settings};
+use rocknet_config::model::{Cors, Priority, Server, Settings};
 use rocknet_config::template::{Scope, Template};
 use rocknet_routing::{Redirects, RouteTrie};
 
@@ -28,7 +28,10 @@ pub struct Route {
     pub is_unguarded: bool,
     /// Header fields added to responses; an empty template removes the field.
     pub headers: BTreeMap<String, Template>,
-    /// True if a value in `headers` has placeholders, so that a response needs the values of its request.
+    /// Permission for pages of other origins to read responses.
+    pub cors: Option<Cors>,
+    /// True if a value in `headers` has placeholders, or if `cors` is set, so that a response needs the values of its
+    /// request.
     pub has_placeholders: bool,
     /// Paths of error pages by status.
     pub errors: BTreeMap<u16, String>,
@@ -110,7 +113,9 @@ impl Route {
             server,
             is_unguarded: false,
             compress,
-            has_placeholders: headers.values().any(|template| template.as_constant().is_none()),
+            has_placeholders: settings.cors.is_some()
+                || headers.values().any(|template| template.as_constant().is_none()),
+            cors: settings.cors.clone(),
             headers,
             errors: settings.errors.clone(),
             redirects: Redirects::new(&settings.redirects).map_err(|error| error.to_string())?,

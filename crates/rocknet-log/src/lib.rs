@@ -8,6 +8,7 @@
 
 mod custom;
 mod destination;
+mod dev;
 mod errors;
 mod escape;
 mod follow;
@@ -79,6 +80,11 @@ enum LineFormat {
     Plain(PlainFormat),
     /// Number of a format of the operator.
     Custom(u32),
+    /// Short line for a terminal.
+    Dev {
+        /// Adds colours.
+        colour: bool,
+    },
 }
 
 impl SinkId {
@@ -86,6 +92,18 @@ impl SinkId {
     pub fn needs_values(&self) -> bool {
         matches!(self.format, LineFormat::Custom(_))
     }
+}
+
+/// Returns true if lines to `target` have colours: it is a terminal, and the environment does not refuse them.
+fn shows_colour(target: &LogTarget) -> bool {
+    let is_terminal = match target {
+        LogTarget::Stdout => io::stdout().is_terminal(),
+        LogTarget::Stderr => io::stderr().is_terminal(),
+        LogTarget::Off | LogTarget::File(_) => false,
+    };
+    is_terminal
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && std::env::var_os("TERM").is_none_or(|value| value != "dumb")
 }
 
 /// Handle of the log thread.
@@ -133,6 +151,9 @@ impl Logger {
             AccessFormat::Common => LineFormat::Plain(PlainFormat::Common),
             AccessFormat::Combined => LineFormat::Plain(PlainFormat::Combined),
             AccessFormat::Json => LineFormat::Plain(PlainFormat::Json),
+            AccessFormat::Dev => LineFormat::Dev {
+                colour: shows_colour(target),
+            },
             AccessFormat::Custom(text) => LineFormat::Custom(lock(&self.shared.formats).number(text)),
         };
         Ok(Some(SinkId {
@@ -231,16 +252,9 @@ impl Logger {
     /// Opens the error log at `target`, and passes it to the log thread. Its lines have colours if it is a terminal.
     fn set_errors(&self, target: &LogTarget) -> io::Result<()> {
         let destination = self.destination(target)?;
-        let is_terminal = match target {
-            LogTarget::Stdout => io::stdout().is_terminal(),
-            LogTarget::Stderr => io::stderr().is_terminal(),
-            LogTarget::Off | LogTarget::File(_) => false,
-        };
-        let wants_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|value| value != "dumb");
         self.shared
             .errors_have_colour
-            .store(is_terminal && wants_colour, Ordering::Relaxed);
+            .store(shows_colour(target), Ordering::Relaxed);
         self.shared
             .has_error_log
             .store(destination.is_some(), Ordering::Relaxed);

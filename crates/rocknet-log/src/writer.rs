@@ -10,7 +10,7 @@ use super::record::{self, Record};
 use super::shared::{Shared, lock, unix_ms};
 use super::sites::{self, SiteRun};
 use super::stamp::Stamps;
-use super::{LineFormat, Message, SinkId};
+use super::{LineFormat, Message, SinkId, dev};
 
 /// Size in bytes at which a buffer is sent: about 250 lines for one wake-up and one write.
 const HAND_OVER: usize = 32 * 1024;
@@ -121,6 +121,10 @@ impl AccessWriter {
         let buffer = &mut slot.buffer;
         match sink.format {
             LineFormat::Plain(format) => record::render(format, &self.stamps, record, &mut buffer.bytes),
+            LineFormat::Dev { colour } => {
+                dev::render(colour, &self.stamps, record, &mut buffer.bytes);
+                buffer.bytes.push(b'\n');
+            }
             LineFormat::Custom(number) => {
                 let number = number as usize;
                 if number >= self.formats.len() {

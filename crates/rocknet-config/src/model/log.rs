@@ -39,6 +39,7 @@ choice! {
         Common = "common", "the Common Log Format";
         Combined = "combined", "the Common Log Format with `Referer` and `User-Agent`";
         Json = "json", "one JSON object per line";
+        Dev = "dev", "time, status, method, path, duration and size for a terminal, in colour";
     }
     with {
         /// Line of the operator, a template of [`Scope::Log`](crate::template::Scope::Log).

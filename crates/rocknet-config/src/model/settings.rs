@@ -11,6 +11,7 @@ use super::auth::Auth;
 use super::browse::Browse;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
+use super::cors::Cors;
 use super::limits::Limits;
 use super::pattern::Pattern;
 use super::php::Php;
@@ -90,6 +91,9 @@ with_defaults! {
         pub auth: Option<Auth> = None,
         /// Header fields added to every response; an empty value removes a field.
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
+        /// Permission for pages of other origins to read responses; `None`: browsers deny it. Only `rocknet serve` sets
+        /// it.
+        pub cors: Option<Cors> = None,
         /// Error pages: paths below the site by status.
         pub errors: BTreeMap<u16, String> = BTreeMap::new(),
         /// Redirects, sorted by the derived order of [`Pattern`].

@@ -40,9 +40,9 @@ pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> Str
     out
 }
 
-/// Returns a note with the URLs for other machines, if a site without names listens on all addresses. `addresses`: IP
-/// addresses of this machine.
-pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Option<String> {
+/// Returns the URLs for other machines of sites without names that listen on all addresses. `addresses`: IP addresses
+/// of this machine.
+pub fn urls_for_other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr]) -> Vec<String> {
     let is_any_address = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
         Listen::Unix(_) => false,
@@ -55,17 +55,14 @@ pub fn other_machines(sites: &[SiteSummary], config: &Config, addresses: &[IpAdd
         .flat_map(|site| &site.urls)
         .filter(|url| url.contains(LOCALHOST))
         .collect();
-    let mut urls = addresses.iter().take(MAX_ADDRESSES).flat_map(|address| {
+    let urls = addresses.iter().take(MAX_ADDRESSES).flat_map(|address| {
         let host = match address {
             IpAddr::V4(address) => format!("//{address}"),
             IpAddr::V6(address) => format!("//[{address}]"),
         };
         local.iter().map(move |url| url.replacen(LOCALHOST, &host, 1))
     });
-    let first = urls.next()?;
-    let mut note = format!("Other machines reach it at:\n  {first}");
-    urls.for_each(|url| note.push_str(&format!("\n  {url}")));
-    Some(note)
+    urls.collect()
 }
 
 /// Returns the line about terminal commands and stopping. `has_console`: the server reads commands from the terminal.
@@ -174,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_for_other_machines_lists_sites_on_all_addresses() {
+    fn sites_on_all_addresses_have_urls_for_other_machines() {
         let addresses: Vec<IpAddr> = ["192.168.1.5", "2001:db8::5"]
             .iter()
             .map(|text| text.parse().unwrap())
@@ -183,7 +180,7 @@ mod tests {
             address: address.map(|text| text.parse().unwrap()),
             port: 8000,
         };
-        // Listening address, URL of the site, and `true` if the note is expected.
+        // Listening address, URL of the site, and `true` if URLs for other machines are expected.
         for (at, url, expected) in [
             (None, "http://localhost:8000/", true),
             (Some("0.0.0.0"), "http://localhost:8000/", true),
@@ -192,9 +189,9 @@ mod tests {
             let config = Config::for_directory(std::path::Path::new("/w"), listen(at));
             let mut summary = site(&[url], Some("/w"), SiteKind::Files);
             summary.name = config.sites[0].name.clone();
-            let note = other_machines(&[summary], &config, &addresses);
-            let both_urls = "Other machines reach it at:\n  http://192.168.1.5:8000/\n  http://[2001:db8::5]:8000/";
-            assert_eq!(note.as_deref(), expected.then_some(both_urls), "{at:?}");
+            let urls = urls_for_other_machines(&[summary], &config, &addresses);
+            let both: &[&str] = &["http://192.168.1.5:8000/", "http://[2001:db8::5]:8000/"];
+            assert_eq!(urls, if expected { both } else { &[] }, "{at:?}");
         }
     }
 

@@ -20,8 +20,19 @@ pub struct LaunchOptions {
     pub open: bool,
     /// Process from which the server takes over its sockets.
     pub predecessor: Option<Arc<Predecessor>>,
-    /// True to list the addresses of this machine in the start-up block, if a site listens on all of them.
-    pub shows_addresses: bool,
+    /// List of the addresses of this machine in the start-up block, if a site listens on all of them.
+    pub addresses: AddressList,
+}
+
+/// List of the URLs by which other machines reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressList {
+    /// No list.
+    Hidden,
+    /// The URLs, printed again when the addresses change.
+    Urls,
+    /// The URLs, and a QR code of the first one for phones.
+    UrlsAndCode,
 }
 
 /// Source of the configuration. Only a file can be read again by a reload.

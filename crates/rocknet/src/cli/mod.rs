@@ -1,6 +1,7 @@
 //! The command line: defines its arguments. The commands are in the files of this folder, and most of those that only
 //! send a request to a running server are in `remote`.
 
+mod address_watch;
 mod banner;
 mod browser;
 pub mod check;
@@ -33,6 +34,7 @@ pub mod man;
 mod notifier;
 mod output;
 pub mod php;
+mod qr_code;
 mod reload;
 pub mod remote;
 pub mod run;

@@ -8,7 +8,7 @@ use rocknet::takeover::Predecessor;
 use rocknet_config::{Config, Loaded};
 use rocknet_io::service_manager::ServiceEnvironment;
 
-use super::launch::{ConfigSource, ConsoleOption, LaunchOptions};
+use super::launch::{AddressList, ConfigSource, ConsoleOption, LaunchOptions};
 use super::{Failure, running, search, serve};
 
 /// Serve a configuration
@@ -74,7 +74,7 @@ fn run_after(
                 console,
                 open: false,
                 predecessor,
-                shows_addresses: false,
+                addresses: AddressList::Hidden,
             };
             running::run(config, options, service)
         }
@@ -84,7 +84,7 @@ fn run_after(
 
 /// Serves the welcome page. There is no predecessor, because only a server with a configuration file can be upgraded.
 fn welcome(console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
-    serve::on_next_free(service, |port, listen, mut notes| {
+    serve::on_next_free(service, Some(serve::LOOPBACK), |port, listen, mut notes| {
         notes.push(format!(
             "There is no rocknet.toml here yet. To serve a folder, type `rocknet serve FOLDER`; to serve it\n\
              permanently, write rocknet.toml and start again:\n\n  [site.\":{port}\"]\n  root = \"FOLDER\""
@@ -96,7 +96,7 @@ fn welcome(console: bool, service: ServiceEnvironment) -> Result<(), Failure> {
             console,
             open: false,
             predecessor: None,
-            shows_addresses: false,
+            addresses: AddressList::Hidden,
         };
         (Config::welcome(listen), options)
     })

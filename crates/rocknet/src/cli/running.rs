@@ -32,14 +32,14 @@ use super::event_sources::{
     EventQueues, MAX_EVENTS, catch_signals, read_commands, schedule_folder_checks, schedule_retries, schedule_samples,
 };
 use super::host_folders::HostFolderWatch;
-use super::launch::{ConfigSource, LaunchOptions};
+use super::launch::{AddressList, ConfigSource, LaunchOptions};
 use super::loaded_files::LoadedRevisions;
 use super::log_feed::FollowerCount;
 use super::main_loop::MainLoop;
 use super::notifier::Notifier;
 use super::reload::StartSettings;
 use super::sandbox::{ActiveSandbox, SandboxPlan};
-use super::{Failure, browser, print_warning};
+use super::{Failure, address_watch, browser, print_warning};
 
 /// The reason why a server could not be started.
 pub enum NotStarted {
@@ -203,6 +203,11 @@ impl RunningServer {
         self.print_start(&sites);
         if self.options.open {
             open_browser(&sites);
+        }
+        if self.options.addresses != AddressList::Hidden {
+            let with_code = self.options.addresses == AddressList::UrlsAndCode;
+            let config = self.server.snapshot().config.clone();
+            self.runtime.spawn(address_watch::run(sites, config, with_code));
         }
         if self.has_console
             && let Err(error) = read_commands(self.sender.clone())

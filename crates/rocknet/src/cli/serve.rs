@@ -1,5 +1,7 @@
 //! `rocknet serve`: serves one folder, without a configuration.
 
+mod flags;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +13,10 @@ use rocknet_io::service_manager::ServiceEnvironment;
 use rocknet_io::socket::{self, BindErrorKind};
 
 use super::Failure;
-use super::launch::{ConfigSource, ConsoleOption, LaunchOptions};
+use super::address_watch;
+use super::launch::{AddressList, ConfigSource, ConsoleOption, LaunchOptions};
 use super::running::{self, NotStarted};
+pub use flags::SiteFlags;
 
 /// Serve a folder, without a configuration
 ///
@@ -27,6 +31,11 @@ pub struct Options {
     /// Where to listen: PORT, IP:PORT, [IPv6]:PORT, :PORT for all addresses, or unix:/PATH
     #[arg(short, long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
+    /// Let phones and other machines of the network open it: listen on all addresses, and show a QR code
+    #[arg(long, conflicts_with = "listen")]
+    pub lan: bool,
+    #[command(flatten)]
+    pub site: SiteFlags,
     /// Open the site in the browser
     #[arg(short, long)]
     pub open: bool,
@@ -42,6 +51,19 @@ pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure
         format!("This is a project in PHP, so its public folder {name} is served.")
     });
     let directory = public.unwrap_or(directory);
+    let flags = &options.site;
+    flags.check(&directory, options.listen.as_ref())?;
+    let addresses = if options.lan || address_watch::prints_code() {
+        AddressList::UrlsAndCode
+    } else {
+        AddressList::Urls
+    };
+    if let Some(version) = flags.php {
+        // The port, which is not known yet, does not matter here.
+        let mut config = Config::for_directory(&directory, Listen::Tcp { address: None, port: 0 });
+        enable_php(&mut config, version);
+        SiteFlags::check_php(&config)?;
+    }
     let launch = |listen: Listen, mut notes: Vec<String>| {
         notes.extend(public_note.clone());
         let launch = LaunchOptions {
@@ -51,11 +73,13 @@ pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure
             console: options.console.console,
             open: options.open,
             predecessor: None,
-            shows_addresses: true,
+            addresses,
         };
         let mut config = Config::for_directory(&directory, listen);
-        if contains_php(&directory) {
-            enable_php(&mut config);
+        flags.apply(&mut config);
+        let newest = || contains_php(&directory).then_some(PhpVersion::Newest);
+        if let Some(version) = flags.php.or_else(newest) {
+            enable_php(&mut config, version);
         }
         (config, launch)
     };
@@ -64,17 +88,21 @@ pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure
             let (config, launch) = launch(listen.clone(), Vec::new());
             running::run(config, launch, service)
         }
-        None => on_next_free(service, |_, listen, notes| launch(listen, notes)),
+        None => {
+            let ip = (!options.lan).then_some(LOOPBACK);
+            on_next_free(service, ip, |_, listen, notes| launch(listen, notes))
+        }
     }
 }
 
 /// Starts the server that `launch` configures, on the first free port from [`FIRST_PORT`] on, and serves until it is
-/// stopped. `launch` receives the port, its listening address, and a note if the port is not [`FIRST_PORT`].
+/// stopped. `ip`: `None` for all addresses. `launch` receives the port, its listening address, and a note if the port
+/// is not [`FIRST_PORT`].
 pub fn on_next_free(
     mut service: ServiceEnvironment,
+    ip: Option<IpAddr>,
     launch: impl Fn(u16, Listen, Vec<String>) -> (Config, LaunchOptions),
 ) -> Result<(), Failure> {
-    let ip = Some(LOOPBACK);
     let mut races = 0;
     loop {
         let free = socket::bind_next_free(ip, FIRST_PORT, MAX_PORTS_TRIED, socket::ListenOptions::default());
@@ -155,12 +183,12 @@ fn has_scripts(folder: &Path, depth: usize, left: &mut usize) -> bool {
     folders.iter().any(|folder| has_scripts(folder, depth - 1, left))
 }
 
-/// Lets the newest PHP that is installed run the scripts of the served folder.
-fn enable_php(config: &mut Config) {
+/// Lets an installed PHP run the scripts of the served folder.
+fn enable_php(config: &mut Config, version: PhpVersion) {
     for settings in config.sites.iter_mut().map(|site| &mut site.settings) {
         settings.index.insert(0, "index.php".to_owned());
         settings.php = Some(Php::Managed {
-            version: PhpVersion::Newest,
+            version,
             settings: Box::default(),
             // The PHP manager sets the path before php-fpm starts.
             socket: PathBuf::new(),
@@ -211,7 +239,7 @@ fn listen(written: &str) -> Result<Listen, String> {
 }
 
 /// Address that is used if `--listen` is missing, or names only a port.
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// First port that is tried. Unprivileged users may bind it.
 const FIRST_PORT: u16 = 8080;

@@ -220,11 +220,15 @@ pub fn hint(config: &Config, file: Option<&Path>) -> Option<String> {
     let site = config.sites.iter().find(is_signed_here)?;
     let is_trusted = is_trusted_by_system(&rocknet::certificates::state_folder(config))?;
     let named = file.map(|file| format!(" -c {}", file.display())).unwrap_or_default();
+    // A site without a host name is named by its port.
+    let shown = match site.name.strip_prefix(':') {
+        Some(_) => "this site",
+        None => &site.name,
+    };
     (!is_trusted).then(|| {
         format!(
-            "Browsers will warn of {}: its certificate is signed by this machine's own CA, which is not trusted here \
-             yet.\nTo trust it, type: rocknet trust{named}",
-            site.name
+            "Browsers will warn of {shown}: its certificate is signed by this machine's own CA, which is not trusted here \
+             yet.\nTo trust it, type: rocknet trust{named}"
         )
     })
 }

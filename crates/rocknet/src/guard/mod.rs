@@ -6,6 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_config::model::Settings;
+use rocknet_handler::cors::preflight_guard;
 use rocknet_handler::guard::Guard;
 
 use crate::registries::Registries;
@@ -21,10 +22,16 @@ struct GuardEntry {
 type GuardResult = Result<Arc<dyn Guard>, Box<dyn Error>>;
 
 /// All guards, in the order in which they check a request. A new guard is one entry here.
-const GUARDS: &[GuardEntry] = &[GuardEntry {
-    is_needed: access::is_needed,
-    make: access::make,
-}];
+const GUARDS: &[GuardEntry] = &[
+    GuardEntry {
+        is_needed: |settings| settings.cors.is_some(),
+        make: |settings, _| Ok(preflight_guard(settings.cors.clone().unwrap_or_default())),
+    },
+    GuardEntry {
+        is_needed: access::is_needed,
+        make: access::make,
+    },
+];
 
 /// The guards of one route. Empty if every request may enter.
 pub type Guards = Box<[Arc<dyn Guard>]>;

@@ -31,6 +31,7 @@ mod program;
 mod reload_load;
 mod running;
 mod sandbox;
+mod serve;
 mod service;
 mod service_image;
 mod service_manager;

@@ -12,9 +12,9 @@ use rocknet_io::machine;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, shows_colour};
 
-use super::super::launch::ConfigSource;
+use super::super::launch::{AddressList, ConfigSource};
 use super::super::search::resolved;
-use super::super::{banner, print, print_report, print_warning, reload, trust};
+use super::super::{address_watch, banner, print, print_report, print_warning, reload, trust};
 use super::RunningServer;
 
 impl RunningServer {
@@ -22,12 +22,10 @@ impl RunningServer {
     /// warnings are printed.
     pub(super) fn print_start(&self, sites: &[SiteSummary]) {
         let mut notes = self.options.notes.clone();
-        if self.options.shows_addresses {
-            notes.extend(banner::other_machines(
-                sites,
-                &self.server.snapshot().config,
-                &machine::addresses(),
-            ));
+        if self.options.addresses != AddressList::Hidden {
+            let with_code = self.options.addresses == AddressList::UrlsAndCode;
+            let config = &self.server.snapshot().config;
+            notes.extend(address_watch::note(sites, config, &machine::addresses(), with_code));
         }
         let file = match &self.options.source {
             ConfigSource::File(file) => Some(file.as_path()),
