@@ -85,7 +85,7 @@ impl SiteFlags {
             }
             if self.spa {
                 site.settings.fallback = Fallback::Path(format!("/{APP_PAGE}"));
-                site.settings.browse = false;
+                site.settings.browse = None;
             }
             if self.cors {
                 site.settings.cors = Some(Cors::default());
