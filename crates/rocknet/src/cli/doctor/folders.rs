@@ -40,7 +40,6 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let config = facts.config;
     let mut checks = Vec::new();
     if !privileges::is_root() {
-        checks.push(own_state_folder(config));
         // A server that is started as root uses another account than this user's.
         if let Some(account) = other_account(config) {
             let why = format!(
@@ -49,6 +48,7 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
             checks.push(Check::skipped(SUBJECT, "needs-root", why).command("sudo rocknet doctor"));
             return checks;
         }
+        checks.push(own_state_folder(config));
         checks.extend(of_account(None, &needs_of_server(config)));
         return checks;
     }
