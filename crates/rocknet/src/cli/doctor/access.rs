@@ -144,7 +144,8 @@ impl Blocked {
     }
 }
 
-/// Returns the command that grants a right: to the account alone if the system has `setfacl`, or else by the mode.
+/// Returns the command that grants a right: to the account alone if the system has `setfacl`, or else by the mode. For
+/// a file that may be private, and an account that is not known, the command only shows its rights.
 pub(super) fn command(user: Option<&User>, need: &Need, blocked: &Blocked) -> String {
     let path = quoted(&blocked.path);
     let letters = blocked.letters;
@@ -159,6 +160,10 @@ pub(super) fn command(user: Option<&User>, need: &Need, blocked: &Blocked) -> St
         if blocked.path == need.path && is_plain(&user.name) {
             return format!("sudo chgrp {} {path} && sudo chmod g+r {path}", user.gid);
         }
+    }
+    if need.kind == Kind::ReadFile && blocked.path == need.path {
+        // A private file must not be opened to every account of the machine.
+        return format!("ls -l {path}");
     }
     let class = match (user, blocked.owner_and_mode) {
         (Some(user), Some((uid, _, _))) if user.uid == uid => 'u',

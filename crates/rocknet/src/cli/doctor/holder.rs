@@ -8,7 +8,17 @@ use rocknet_io::port_owner::PortOwner;
 /// Maximum number of bytes read of the list of control groups, which has one line on current systems.
 const MAX_CGROUP_BYTES: u64 = 16 * 1024;
 
-/// Returns the command that stops the process if it is a service of systemd, or else shows it.
+/// Services of other web servers. Only these are stopped: others, such as `docker.service`, do more than hold a port.
+const WEB_SERVERS: [&str; 6] = [
+    "nginx.service",
+    "apache2.service",
+    "httpd.service",
+    "caddy.service",
+    "lighttpd.service",
+    "haproxy.service",
+];
+
+/// Returns the command that stops the process if it is another web server, or else shows its service or the process.
 pub(super) fn command(owner: &PortOwner) -> String {
     let mut groups = String::new();
     if let Ok(file) = File::open(format!("/proc/{}/cgroup", owner.pid)) {
@@ -16,7 +26,8 @@ pub(super) fn command(owner: &PortOwner) -> String {
         let _ = file.take(MAX_CGROUP_BYTES).read_to_string(&mut groups);
     }
     match unit(&groups) {
-        Some(unit) => format!("sudo systemctl disable --now {unit}"),
+        Some(unit) if WEB_SERVERS.contains(&unit) => format!("sudo systemctl disable --now {unit}"),
+        Some(unit) => format!("systemctl status {unit}"),
         None => format!("ps -f -p {}", owner.pid),
     }
 }

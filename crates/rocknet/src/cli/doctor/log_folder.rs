@@ -23,17 +23,24 @@ pub(super) fn add_remedy(check: Check, user: Option<&User>, files: &[&Path]) -> 
     let Some(folder) = files.first().and_then(|file| file.parent()) else {
         return check;
     };
-    let name = user.map_or_else(|| "\"$USER\"".to_owned(), |user| user.name.clone());
+    // Without another account, the one that runs this program is meant, whose name the operator knows.
+    let Some(user) = user else { return check };
+    let name = &user.name;
     let shown = access::quoted(folder);
-    let command = if folder.exists() {
-        format!("sudo chown -R {name} {shown}")
-    } else {
-        format!("sudo install -d -o {name} -m {MODE:o} {shown}")
+    let is_only_for_logs = is_safe(folder, files).is_ok();
+    let command = match (folder.exists(), is_only_for_logs) {
+        (false, _) => format!("sudo install -d -o {name} -m {MODE:o} {shown}"),
+        (true, true) => format!("sudo chown -R {name} {shown}"),
+        // The folder belongs to other programs too, so only the log is given to the account.
+        (true, false) => match files.first() {
+            Some(file) if file.exists() => format!("sudo chown {name} {}", access::quoted(file)),
+            Some(file) => format!("sudo install -o {name} -m 640 /dev/null {}", access::quoted(file)),
+            None => return check,
+        },
     };
     let found = format!("{}: `{command}`", check.found);
     let check = Check { found, ..check }.command(command);
-    let Some(user) = user else { return check };
-    if is_safe(folder, files).is_err() {
+    if !is_only_for_logs {
         return check;
     }
     let (user, folder) = (user.clone(), folder.to_owned());
