@@ -83,6 +83,12 @@ impl Settings {
         self.set(&format!("{map}.{name}"), value, line);
     }
 
+    /// Returns true if a map has an entry, whose name may differ in case.
+    pub fn has_entry(&self, map: &str, name: &str) -> bool {
+        let key = format!("{map}.{}", quoted_key(name));
+        self.values.keys().any(|known| known.eq_ignore_ascii_case(&key))
+    }
+
     /// Denies every client, because a restriction cannot be expressed.
     pub fn close(&mut self, line: usize) {
         // RockNet refuses an `allow` with addresses beside `deny = "all"`.

@@ -104,11 +104,7 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, within: Option<&st
         return site.skip(directive, "the expression is not limited to its location: write a rule");
     }
     // `?` at the end drops the query of the request.
-    let target = if keeps_query || target.contains('?') {
-        target
-    } else {
-        target + "?"
-    };
+    let target = if keeps_query { target } else { target + "?" };
     let is_url = replacement.starts_with("http://") || replacement.starts_with("https://");
     let status = match flag {
         "permanent" => Some(301),

@@ -40,6 +40,8 @@ pub(super) struct Scope<'a> {
     pub pass: Option<&'a Directive>,
     /// Path that replaces the prefix of the location in forwarded requests; `None` if the paths are not changed.
     pub pass_path: Option<String>,
+    /// Fields of `proxy_hide_header`, with their lines.
+    pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
 }
@@ -55,6 +57,7 @@ impl<'a> Scope<'a> {
             proxy: Vec::new(),
             pass: None,
             pass_path: None,
+            hidden: Vec::new(),
             auth: (None, None),
         }
     }
@@ -140,12 +143,29 @@ impl<'a> Scope<'a> {
                 );
             }
             ("include", [file]) => self.include(directive, file),
-            ("proxy_hide_header", [name]) => self.settings.set_entry("headers", name, Value::text(""), line),
+            ("proxy_hide_header", [_]) if self.level == ConfigLevel::Location => {
+                let message = "an empty value in `headers` of the route removes the field, also one that `headers` of the \
+                     site adds: write it if the site adds none";
+                self.notes.skip(directive, message);
+            }
+            ("proxy_hide_header", [name]) => self.hidden.push(((*name).to_owned(), line)),
             (name, _) if name.starts_with("proxy_") => self.proxy.push(directive),
             (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
                 self.notes.unneeded(directive, "RockNet selects this itself");
             }
             _ => self.notes.skip_unknown(directive),
+        }
+    }
+
+    /// Removes the fields of `proxy_hide_header` from responses, those of `http` if the server names none. A field that
+    /// the server adds stays, because it replaces that of the upstream.
+    pub fn remove_hidden(&mut self, shared: &Scope<'_>) {
+        let own = std::mem::take(&mut self.hidden);
+        let names = if own.is_empty() { &shared.hidden } else { &own };
+        for (name, line) in names {
+            if !self.settings.has_entry("headers", name) {
+                self.settings.set_entry("headers", name, Value::text(""), *line);
+            }
         }
     }
 

@@ -82,6 +82,7 @@ pub(super) fn translate(
     }
     scope.finish();
     inherit(&mut scope.settings, &shared.settings);
+    scope.remove_hidden(shared);
     errors_to(document, &mut scope);
     tls.hsts(&scope, &mut host);
     if tls.all {
