@@ -148,14 +148,14 @@ fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<
     // Paths and configured names are valid UTF-8.
     let inside = String::from_utf8([b"/", &relative[..]].concat()).map_err(|_| Status::NOT_FOUND)?;
     let name = tree.of_site(&inside);
-    if tree.is_program(&name) {
+    if tree.is_program(&name) || is_program_on_disk(lookup, tree, &inside)? {
         failure_log::not_sent(tree, &relative, "it is in the folder of programs (`cgi`)");
         return Err(Status::FORBIDDEN);
     }
     if !tree.runs_scripts {
         return Ok(Target::File { opened, relative });
     }
-    match NameClass::of(name.as_bytes()) {
+    match class(tree, &name, &inside) {
         NameClass::File => Ok(Target::File { opened, relative }),
         NameClass::Refused => {
             failure_log::not_sent(tree, &relative, "its name is that of a script, but PHP does not run it");
@@ -163,6 +163,34 @@ fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<
         }
         NameClass::Script => Ok(Target::Script(script(lookup, tree, &name, "")?)),
     }
+}
+
+/// Returns the class of a file by its path in the site, and below an alias also by its path on disk: a file that is
+/// code by one of its names is neither run nor sent by the other.
+fn class(tree: &Tree, name: &str, inside: &str) -> NameClass {
+    let by_site = NameClass::of(name.as_bytes());
+    if tree.place().is_none() {
+        return by_site;
+    }
+    let on_disk = format!("{}{inside}", tree.folder().display());
+    match NameClass::of(on_disk.as_bytes()) {
+        by_disk if by_disk == by_site => by_site,
+        _ => NameClass::Refused,
+    }
+}
+
+/// Returns true if an alias leads into the folder of CGI programs, whose path in the site is another one.
+fn is_program_on_disk(lookup: &DiskLookup, tree: &Tree, inside: &str) -> Result<bool, Status> {
+    let document_root = tree.place().and_then(|place| place.document_root.as_deref());
+    let (Some(document_root), Some(programs)) = (document_root, tree.programs()) else {
+        return Ok(false);
+    };
+    let document_root = document_root
+        .canonicalize()
+        .unwrap_or_else(|_| document_root.to_owned());
+    let programs = document_root.join(programs.trim_start_matches('/'));
+    let file = canonical_root(lookup, tree)?.join(inside.trim_start_matches('/'));
+    Ok(file.starts_with(programs))
 }
 
 /// Returns the script or program at a path of the site, which is followed by `path_info` in the path of the request.

@@ -194,3 +194,44 @@ fn programs_and_named_files_are_found_below_an_alias() {
     let named = client.get(&format!("/index.php?X-Sendfile~{on_disk}"));
     assert_eq!((named.status, &*named.text()), (200, "a picture"));
 }
+
+#[test]
+fn code_is_not_sent_or_run_by_another_name() {
+    let folder = folder();
+    for (name, content) in [
+        ("app/feed.php", "<?php secret"),
+        ("app/data.txt", "text"),
+        ("app/uploads/x.php", "<?php uploaded"),
+        ("app/uploads/x.png", "picture"),
+        ("www/cgi-bin/login.pl", "#!/usr/bin/perl secret"),
+        ("www/plain.txt", "plain"),
+    ] {
+        folder.write(name, content);
+    }
+    let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
+        write_to(stream, response(b"Content-Type: text/plain\r\n\r\nrun"));
+        Next::Keep
+    });
+    let keys = "php = \"unix:php.sock\"\ncgi = \"/cgi-bin\"\n\
+                [site.default.route.\"/feed\"]\nalias = \"app/feed.php\"\n\
+                [site.default.route.\"/x.php\"]\nalias = \"app/data.txt\"\n\
+                [site.default.route.\"/media/*\"]\nalias = \"app/uploads\"\n\
+                [site.default.route.\"/all/*\"]\nalias = \"www\"\n";
+    let server = Running::site(folder, keys);
+    let mut client = server.connect();
+    for (path, status) in [
+        ("/feed", 403),
+        ("/x.php", 403),
+        ("/media/x.php", 403),
+        ("/media/x.png", 200),
+        ("/all/cgi-bin/login.pl", 403),
+        ("/all/plain.txt", 200),
+    ] {
+        let response = client.get(path);
+        response.expect(path, status, &[]);
+        assert!(
+            !response.text().contains("secret") && !response.text().contains("uploaded"),
+            "{path}"
+        );
+    }
+}
