@@ -119,6 +119,9 @@ impl Target {
         match query {
             // The query of the request is dropped.
             Some("?") => {}
+            Some(query) if query.ends_with('?') => {
+                push_part(&mut pieces, &query[..query.len() - 1], UrlPart::Query, names)?;
+            }
             Some(query) => {
                 push_part(&mut pieces, query, UrlPart::Query, names)?;
                 let has_query = pieces.contains(&Piece::Value(Placeholder::Query, UrlPart::Query));

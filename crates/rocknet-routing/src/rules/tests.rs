@@ -99,6 +99,7 @@ fn paths_are_rewritten() {
         ("/a", "/b?x", "/a?", Some("/b?x")),
         ("/a", "/b?x", "/a", Some("/b?x")),
         ("/a", "/b?", "/a?q=1", Some("/b")),
+        ("/a", "/b?x?", "/a?q=1", Some("/b?x")),
         ("/a", "/b", "/ab", None),
         ("/a/*", "/b/{*}", "/a/c/d?e", Some("/b/c/d?e")),
         (
