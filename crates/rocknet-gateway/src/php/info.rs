@@ -24,6 +24,23 @@ pub struct OpcacheSettings {
     pub checks_changes: bool,
 }
 
+/// Settings that change what PHP prints, and that load no code. The query runs under the account of the caller, which
+/// may be that of the server, so it must not run the code of a site (`opcache.preload`, `zend_extension`).
+const QUERIED: [&str; 5] = [
+    "opcache.enable",
+    "opcache.enable_cli",
+    "opcache.memory_consumption",
+    "opcache.validate_timestamps",
+    "opcache.revalidate_freq",
+];
+
+/// Returns the arguments of the query.
+fn query_arguments(settings: &PhpSettings) -> Vec<String> {
+    let mut harmless = settings.clone();
+    harmless.ini.retain(|name, _| QUERIED.contains(&name.as_str()));
+    start_arguments(&harmless)
+}
+
 /// Settings that an installed PHP has, as it prints them.
 pub struct PhpInfo(String);
 
@@ -36,7 +53,7 @@ impl PhpInfo {
     pub fn query(installed: &Installed, settings: &PhpSettings) -> io::Result<PhpInfo> {
         let mut command = Command::new(&installed.program);
         command
-            .args(start_arguments(settings))
+            .args(query_arguments(settings))
             .arg("-i")
             .env_clear()
             .stdin(Stdio::null())
@@ -88,6 +105,20 @@ impl PhpInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_runs_no_code_of_a_site() {
+        let mut settings = PhpSettings::default();
+        for (name, value) in [
+            ("opcache.preload", "/srv/x.php"),
+            ("opcache.preload_user", "root"),
+            ("zend_extension", "x.so"),
+            ("opcache.enable", "0"),
+        ] {
+            settings.ini.insert(name.to_owned(), value.to_owned());
+        }
+        assert_eq!(query_arguments(&settings), ["-d", "opcache.enable='0'"]);
+    }
 
     #[test]
     fn settings_are_parsed() {

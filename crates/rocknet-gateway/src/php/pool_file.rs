@@ -136,7 +136,8 @@ pub fn start_arguments(settings: &PhpSettings) -> Vec<String> {
 /// double quotes, `"`, `\` and `$` are; no value has one of them together with a single quote (see
 /// [`PhpSettings::ini`](rocknet_config::model::PhpSettings::ini)).
 pub fn quoted(value: &str) -> String {
-    match value.contains('\'') {
+    // php-fpm takes empty single quotes for no value, and then does not start.
+    match value.is_empty() || value.contains('\'') {
         true => format!("\"{value}\""),
         false => format!("'{value}'"),
     }
@@ -177,6 +178,11 @@ mod tests {
         for line in lines {
             assert!(text.lines().any(|found| found == *line), "{line} in {text}");
         }
+    }
+
+    #[test]
+    fn an_empty_value_has_double_quotes() {
+        assert_eq!(["", "a", "it's"].map(quoted), ["\"\"", "'a'", "\"it's\""]);
     }
 
     #[test]
