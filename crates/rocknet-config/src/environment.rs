@@ -248,7 +248,7 @@ pub struct MemoryEnvironment {
     /// Further existing folders.
     pub directories: BTreeSet<PathBuf>,
     /// Treats every path that is not a file as an existing folder, or as an existing file if it has an extension of
-    /// [`WEB_FILES`].
+    /// files of the web, such as `html`.
     pub any_directory: bool,
 }
 

@@ -37,7 +37,7 @@ impl ProgramEnd {
         }
     }
 
-    /// Ready once the program has ended and no output was received for [`SILENCE`] after that. Call it only while no
+    /// Ready once the program has ended and no output was received for a second after that. Call it only while no
     /// output is available.
     pub fn poll_abandoned(&mut self, context: &mut Context<'_>, wheel: &Rc<Wheel>) -> Poll<()> {
         let silence = match &self.silence {

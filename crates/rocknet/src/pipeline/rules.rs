@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(markup, b"&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
         assert_eq!(
             String::from_utf8_lossy(&json),
-            "a\\\"b\\\\c\\u000a\\u003c/script>\u{fffd}"
+            "a\\\"b\\\\c\\u000a\\u003c/script>\u{fffd}\\u0027\\u0060\\u0024{"
         );
         let quoted = [b"\"", &json[..], b"\""].concat();
         let value: serde_json::Value = serde_json::from_slice(&quoted).expect("a JSON string");
