@@ -81,6 +81,8 @@ pub struct BodyChannel {
     chunk: RefCell<Option<Bytes>>,
     /// Boxed, because few requests have trailers.
     trailers: RefCell<Option<Box<FieldList>>>,
+    /// Number of bytes that the handler may still receive; `None` if only the protocol limits the body.
+    left: Cell<Option<u64>>,
     /// Result of the body; `None` until it has ended.
     end: Cell<Option<Result<(), BodyError>>>,
     /// True if the handler has requested a chunk that was not put in yet.
@@ -124,6 +126,14 @@ impl RequestBody {
         let is_over = |channel: &Rc<BodyChannel>| channel.chunk.borrow().is_none() && channel.end.get() == Some(Ok(()));
         let has_buffered = self.extras.as_ref().is_some_and(|extras| extras.buffered.is_some());
         !has_buffered && self.channel.as_ref().is_none_or(is_over)
+    }
+
+    /// Limits the bytes that are received from now on. A longer body ends with [`BodyError::TooLarge`]. Used if the limit
+    /// of a route is known only after the protocol has opened the body with a higher one.
+    pub fn limit(&self, bytes: u64) {
+        if let Some(channel) = &self.channel {
+            channel.left.set(Some(bytes));
+        }
     }
 
     /// Waits for the next chunk. Returns `None` at the end of the body.
@@ -276,6 +286,13 @@ impl BodyExtras {
 impl BodyChannel {
     fn poll_chunk(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(chunk) = self.chunk.borrow_mut().take() {
+            if let Some(left) = self.left.get() {
+                let Some(left) = left.checked_sub(chunk.len() as u64) else {
+                    self.end.set(Some(Err(BodyError::TooLarge)));
+                    return Poll::Ready(Err(BodyError::TooLarge));
+                };
+                self.left.set(Some(left));
+            }
             return Poll::Ready(Ok(Some(chunk)));
         }
         if let Some(end) = self.end.get() {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
@@ -93,7 +94,13 @@ impl DeferredRequest {
             local: self.local,
             id: self.id.clone(),
         };
-        let started = begin(worker, &incoming, decisions, &mut OpenedBody(self.body));
+        let length = request.fields.get(KnownField::ContentLength);
+        let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());
+        let mut opened = OpenedBody {
+            body: self.body,
+            length,
+        };
+        let started = begin(worker, &incoming, decisions, &mut opened);
         context.set_user(started.context.user.get().cloned());
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
@@ -109,18 +116,26 @@ impl DeferredRequest {
     }
 }
 
-/// [`PipelineIo`] for a request that is started again. It replaces the connection, because the request body was limited
-/// and opened before the wait.
-pub(super) struct OpenedBody(RequestBody);
+/// [`PipelineIo`] for a request that is started again. It replaces the connection, because the request body was opened
+/// before the wait, with the highest limit that was possible then.
+pub(super) struct OpenedBody {
+    body: RequestBody,
+    /// Length that the client has announced (`Content-Length`).
+    length: Option<u64>,
+}
 
 impl PipelineIo for OpenedBody {
     fn send(&mut self, _: &PreparedHeads, _: Option<(&CachedEntry, &Variant)>) {}
 
-    fn limit_body(&mut self, _: u64) -> Result<(), Refusal> {
+    fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
+        if self.length.is_some_and(|length| length > limit) {
+            return Err(Refusal::ContentTooLarge);
+        }
+        self.body.limit(limit);
         Ok(())
     }
 
     fn open_body(&mut self) -> RequestBody {
-        std::mem::replace(&mut self.0, RequestBody::empty())
+        std::mem::replace(&mut self.body, RequestBody::empty())
     }
 }

@@ -95,3 +95,36 @@ fn each_route_has_its_response_timeout() {
     client.send(request("GET /a.php?hang", &[]));
     assert!(!client.has_something_within(Duration::from_millis(400)));
 }
+
+#[test]
+fn a_route_that_is_known_late_has_its_body_limit() {
+    let folder = Folder::with(&[("www/up/c.php", ""), ("www/large/a.php", "")]);
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", incoming.content.len());
+        write_to(stream, response(text.as_bytes()));
+        Next::Keep
+    });
+    // With these links, the lookup of the rule always waits for the disk, and the body is opened before its result.
+    let keys = "php = \"unix:php.sock\"\nlimits = { body_size = 100 }\nsymlinks = \"owner\"\n\
+                rule = [{ path = \"/up/*\", exists = \"nothing\", rewrite = \"/large/a.php\" }]\n\
+                route.\"/large/*\".limits = { body_size = 2000 }";
+    let server = Running::site(folder, keys);
+    for (path, size, status) in [
+        ("/up/none", 2000, 200),
+        ("/up/none", 2001, 413),
+        ("/up/c.php", 100, 200),
+        ("/up/c.php", 101, 413),
+        ("/up/c.php", 1900, 413),
+    ] {
+        let (line, content) = (format!("POST {path}"), "x".repeat(size));
+        let mut client = server.connect();
+        client.send_anyway(request(&line, &[&format!("Content-Length: {size}")]) + &content);
+        client.response().expect(&format!("{path}: {size}"), status, &[]);
+        let mut client = server.connect();
+        let chunks = format!("{size:x}\r\n{content}\r\n0\r\n\r\n");
+        client.send_anyway(request(&line, &["Transfer-Encoding: chunked"]) + &chunks);
+        client
+            .response()
+            .expect(&format!("{path}: chunks of {size}"), status, &[]);
+    }
+}
