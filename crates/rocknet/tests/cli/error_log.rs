@@ -178,7 +178,7 @@ fn paths_that_lead_to_no_file_are_logged_with_the_reason() {
             // The message of the signal comes after all lines about the requests.
             server.signal(Signal::USR1);
             let before = server.logged_until("log files were reopened");
-            assert!(!before.contains("404"), "{before}");
+            assert!(!before.contains("404 Not Found"), "{before}");
         }
     }
 }
