@@ -128,8 +128,8 @@ impl RequestBody {
         !has_buffered && self.channel.as_ref().is_none_or(is_over)
     }
 
-    /// Limits the bytes that are received from now on. A longer body ends with [`BodyError::TooLarge`]. Used if the limit
-    /// of a route is known only after the protocol has opened the body with a higher one.
+    /// Limits the bytes that are received from now on. A longer body ends with [`BodyError::TooLarge`]. Used if the
+    /// limit of a route is known only after the protocol has opened the body with a higher one.
     pub fn limit(&self, bytes: u64) {
         if let Some(channel) = &self.channel {
             channel.left.set(Some(bytes));

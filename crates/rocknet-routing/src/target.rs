@@ -287,6 +287,14 @@ fn push_captured(out: &mut Vec<u8>, request: &RequestTarget<'_>, text: CapturedT
     let range = match text {
         CapturedText::Missing => return,
         CapturedText::Path(range) => range,
+        // A text of a query or a field stays in its segment: it has no slash, and is not a name of dots.
+        CapturedText::Encoded(text) | CapturedText::Plain(text) if part == UrlPart::Path && is_dots(&text) => return,
+        CapturedText::Encoded(text) if part == UrlPart::Path => {
+            return push_encoded(out, &text, is_segment, Triplets::Keep);
+        }
+        CapturedText::Plain(text) if part == UrlPart::Path => {
+            return push_encoded(out, &text, is_segment, Triplets::Encode);
+        }
         CapturedText::Encoded(text) => return push_encoded(out, &text, keep, Triplets::Keep),
         CapturedText::Plain(text) => return push_encoded(out, &text, keep, Triplets::Encode),
     };
@@ -300,6 +308,24 @@ fn push_captured(out: &mut Vec<u8>, request: &RequestTarget<'_>, text: CapturedT
         ),
         None => push_encoded(out, decoded.get(range).unwrap_or_default(), keep, Triplets::Encode),
     }
+}
+
+/// Returns true for a text of dots only, which may be percent-encoded.
+fn is_dots(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some((first, tail)) = rest.split_first() {
+        rest = match triplet(rest) {
+            Some(b'.') => &rest[3..],
+            None if *first == b'.' => tail,
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Returns true for characters of a path segment: no slash.
+fn is_segment(byte: u8) -> bool {
+    is_path(byte) && byte != b'/'
 }
 
 /// Returns the range of the raw path that corresponds to a range of the decoded path. `None` if the raw path was

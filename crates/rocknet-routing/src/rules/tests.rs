@@ -146,9 +146,27 @@ fn named_groups_of_every_condition_reach_the_target() {
     };
     let to = "/{sub}/{agent}/{path_part}?q={id}&twice={id}";
     let rules = [rule(when.clone(), RuleAction::Rewrite(to.into()), false)];
-    let expected = b"/www/Googlebot/2.1/abc?q=4%32&twice=4%32&id=x&id=4%32".to_vec();
+    let expected = b"/www/Googlebot%2F2.1/abc?q=4%32&twice=4%32&id=x&id=4%32".to_vec();
     assert_eq!(apply(&rules, "/abc?id=x&id=4%32"), RuleOutcome::Rewritten(expected));
     assert_eq!(apply(&rules, "/abc?id=x"), RuleOutcome::Untouched);
+    // A captured text of a query or a field stays in its segment.
+    let any = Conditions {
+        query: value("id", "^(?<id>.*)$"),
+        ..Conditions::default()
+    };
+    let to_user = [rule(any, RuleAction::Rewrite("/users/{id}.json".into()), false)];
+    for (query, expected) in [
+        (
+            "id=../private/list",
+            "/users/..%2Fprivate%2Flist.json?id=../private/list",
+        ),
+        ("id=..", "/users/.json?id=.."),
+        ("id=%2e.", "/users/.json?id=%2e."),
+        ("id=a.b", "/users/a.b.json?id=a.b"),
+    ] {
+        let rewritten = RuleOutcome::Rewritten(expected.into());
+        assert_eq!(apply(&to_user, &format!("/x?{query}")), rewritten, "{query}");
+    }
     let other_host = Conditions {
         host_regexes: vec![regex("^example")],
         ..when

@@ -175,7 +175,8 @@ impl PipelineIo for H2Responder<'_> {
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
         match self.body {
             RequestBody::Stream { .. } => self.engine.set_body_limit(self.id, limit),
-            // The body of a held request was limited when the request arrived, with the highest limit that was possible.
+            // The body of a held request was limited when the request arrived, with the highest limit that was
+            // possible.
             RequestBody::Held(Some(ref body)) => {
                 body.limit(limit);
                 Ok(())
