@@ -11,6 +11,7 @@ use rocknet_io::file;
 use rocknet_proto::semantics::negotiation::Coding;
 
 use crate::coding::{Encoder, Window};
+use crate::stepped::{self, Stepped};
 use rocknet_blocking::Pool;
 use rocknet_handler::open_file::OpenFile;
 use rocknet_handler::response::Stream;
@@ -90,25 +91,20 @@ impl EncodedFile {
 
 impl Stream for EncodedFile {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
-        Box::pin(async move {
-            let state = self.state.take()?;
-            let job = self.pool.spawn(self.priority, move || state.step());
-            match job.await {
-                Ok(Ok((bytes, state))) => {
-                    self.state = state;
-                    Some(Ok(bytes))
-                }
-                Ok(Err(error)) => Some(Err(error)),
-                Err(error) => Some(Err(io::Error::other(error.to_string()))),
-            }
-        })
+        Box::pin(stepped::next(&mut self.state, &self.pool, self.priority))
+    }
+}
+
+impl Stepped for EncodeState {
+    fn step(self) -> io::Result<(Bytes, Option<EncodeState>)> {
+        self.encode_piece()
     }
 }
 
 impl EncodeState {
     /// Reads and encodes pieces until the encoder has output. Returns the output, and also the state if the file has
     /// not ended.
-    fn step(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
+    fn encode_piece(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
         let mut piece = vec![0; PIECE];
         loop {
             let length = (self.file.length - self.offset).min(PIECE as u64) as usize;

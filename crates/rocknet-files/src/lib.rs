@@ -30,4 +30,5 @@ pub mod representation;
 pub mod resolve;
 pub mod script;
 pub mod shared_pages;
+mod stepped;
 pub mod tree;

@@ -21,6 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::format::{self, ArchiveEntry, BLOCK};
 use super::scan::Scanned;
 use crate::failure_log;
+use crate::stepped::{self, Stepped};
 use crate::tree::Tree;
 
 /// Number of bytes after which a job ends.
@@ -100,18 +101,7 @@ impl ArchiveStream {
 
 impl Stream for ArchiveStream {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
-        Box::pin(async move {
-            let state = self.state.take()?;
-            let job = self.pool.spawn(self.priority, move || state.step());
-            match job.await {
-                Ok(Ok((bytes, state))) => {
-                    self.state = state;
-                    Some(Ok(bytes))
-                }
-                Ok(Err(error)) => Some(Err(error)),
-                Err(error) => Some(Err(io::Error::other(error.to_string()))),
-            }
-        })
+        Box::pin(stepped::next(&mut self.state, &self.pool, self.priority))
     }
 
     fn length(&self) -> Option<u64> {
@@ -119,9 +109,15 @@ impl Stream for ArchiveStream {
     }
 }
 
+impl Stepped for Box<State> {
+    fn step(self) -> io::Result<(Bytes, Option<Box<State>>)> {
+        self.write_piece()
+    }
+}
+
 impl State {
     /// Writes the next piece. Returns it, and also the state if the archive has not ended.
-    fn step(mut self: Box<State>) -> io::Result<(Bytes, Option<Box<State>>)> {
+    fn write_piece(mut self: Box<State>) -> io::Result<(Bytes, Option<Box<State>>)> {
         let mut out = Vec::with_capacity(PIECE + PIECE / 4);
         let before = self.offset;
         while out.len() < PIECE {
