@@ -42,7 +42,7 @@ const HOUR: u64 = 3_600;
 const DAY: u64 = 24 * HOUR;
 
 /// Interval in seconds at which the worker sends the list of websites, and the window draws a page of each kind.
-/// It is below the five minutes after which logs on a hidden page are no longer followed.
+/// The window stops following the logs after five minutes on another page, so the interval is shorter.
 const DRAWN_EVERY: u64 = 240;
 
 /// Interval in seconds of bursts of log lines, and the number of lines of a burst: as many as a batch may have.

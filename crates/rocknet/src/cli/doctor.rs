@@ -25,6 +25,8 @@ mod report;
 mod sandbox_support;
 mod served;
 mod sockets;
+#[cfg(test)]
+mod test_account;
 mod verdict;
 
 use std::path::Path;

@@ -116,7 +116,10 @@ fn report(output: &ProgramOutput) -> Value {
 #[test]
 fn names_are_added_to_the_hosts_file_and_resolve_afterwards() {
     if !is_root() {
-        return;
+        return rocknet_testing::skip(
+            rocknet_testing::Need::Root,
+            "only root can have other accounts and mounts",
+        );
     }
     let in_namespace = Command::new("unshare").args(["--mount", "true"]).output();
     if !in_namespace.is_ok_and(|output| output.status.success()) {
@@ -213,7 +216,10 @@ fn set_mode(path: &Path, mode: u32) {
 #[test]
 fn folders_that_the_account_of_the_server_cannot_use_are_reported_and_logs_are_repaired() {
     if !is_root() {
-        return;
+        return rocknet_testing::skip(
+            rocknet_testing::Need::Root,
+            "only root can have other accounts and mounts",
+        );
     }
     let text = "[server]\nstate = \"state\"\nuser = \"daemon\"\n[log]\nerrors = \"logs/error.log\"\n\
                 [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"home/site\"\n";

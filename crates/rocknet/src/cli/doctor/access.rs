@@ -192,6 +192,7 @@ pub(super) fn quoted(path: &Path) -> String {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use super::super::test_account;
     use super::*;
 
     fn set_mode(path: &Path, mode: u32) {
@@ -200,16 +201,7 @@ mod tests {
 
     #[test]
     fn the_first_closed_folder_is_found_for_another_account() {
-        if !privileges::is_root() {
-            return;
-        }
-        let user = User {
-            name: "x".into(),
-            uid: 4242,
-            gid: 4243,
-            groups: vec![4243],
-            home: None,
-        };
+        let Some(user) = test_account::account() else { return };
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         let (site, log) = (top.join("home/site"), top.join("home/site/a.log"));

@@ -93,22 +93,12 @@ fn give(folder: &Path, files: &[PathBuf], user: &User) -> Result<String, String>
 
 #[cfg(test)]
 mod tests {
-    use rocknet_io::privileges;
-
+    use super::super::test_account;
     use super::*;
 
     #[test]
     fn only_folders_of_logs_alone_change_their_owner() {
-        if !privileges::is_root() {
-            return;
-        }
-        let user = User {
-            name: "x".into(),
-            uid: 4242,
-            gid: 4243,
-            groups: vec![4243],
-            home: None,
-        };
+        let Some(user) = test_account::account() else { return };
         let top = tempfile::tempdir().unwrap();
         let folder = top.path().join("log");
         let log = folder.join("error.log");
