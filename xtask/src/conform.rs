@@ -9,6 +9,7 @@ mod dashboard;
 mod database;
 mod devtools;
 mod folder;
+mod framework;
 mod grpc;
 mod h2spec;
 mod hpack;
@@ -24,6 +25,7 @@ mod server;
 mod session;
 mod slow;
 mod static_program;
+mod symfony;
 mod trusted;
 mod upstreams;
 mod websocket;
@@ -80,6 +82,10 @@ enum Step {
     H2spec,
     /// Pushed resources for nghttp, Early Hints for curl
     Push,
+    /// A small Laravel application over HTTP/2
+    Laravel,
+    /// A small Symfony application over HTTP/2
+    Symfony,
     /// Field blocks exchanged with Python's HPACK
     Hpack,
     /// Clients of other projects over HTTP/3: aioquic, h3i, pylsqpack, quic-go and Chromium
@@ -90,8 +96,6 @@ enum Step {
     Phpmyadmin,
     /// A gibibyte through the proxy in each direction, with constant memory
     Streaming,
-    /// A small Laravel application over HTTP/2
-    Laravel,
     /// gRPC with Python's grpcio, without and with TLS
     Grpc,
     /// A hundred reloads and four upgrades under load, with each I/O back end; takes minutes
@@ -121,7 +125,7 @@ const STREAMED_MIB: &str = "1024";
 type Work = fn(&Path) -> Result<(), Failure>;
 
 /// Steps that take seconds; `cargo xtask test` runs them too.
-pub const CLIENTS: [(&str, Work); 8] = [
+pub const CLIENTS: [(&str, Work); 10] = [
     ("browser", browser::run),
     ("trusted", trusted::run),
     ("websocket", websocket::run),
@@ -130,6 +134,8 @@ pub const CLIENTS: [(&str, Work); 8] = [
     ("ab", clients::ab),
     ("h2spec", h2spec::run),
     ("push", push::run),
+    ("laravel", laravel::run),
+    ("symfony", symfony::run),
 ];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -154,6 +160,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Step::Ab,
         Step::H2spec,
         Step::Push,
+        Step::Laravel,
+        Step::Symfony,
     ];
     for ((name, work), step) in CLIENTS.into_iter().zip(steps_in_order) {
         if is_selected(step) {
@@ -184,10 +192,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             steps.step(name, || work(&program));
         }
     }
-    let applications: [(&'static str, Step, Work); 5] = [
+    let applications: [(&'static str, Step, Work); 4] = [
         ("wordpress", Step::Wordpress, wordpress::run),
         ("phpmyadmin", Step::Phpmyadmin, phpmyadmin::run),
-        ("laravel", Step::Laravel, laravel::run),
         ("grpc", Step::Grpc, grpc::run),
         ("upstreams", Step::Upstreams, upstreams::run),
     ];

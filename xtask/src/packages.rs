@@ -83,7 +83,7 @@ const PACKAGES: &[Package] = &[
     package(
         "php-fpm8.2",
         "php8.2-fpm",
-        &[Test, Desktop, Applications, Competitors],
+        &[Test, Conform, Desktop, Applications, Competitors],
         "runs PHP scripts",
     ),
     package("php-cgi8.2", "php8.2-cgi", &[Test], "runs PHP scripts without php-fpm"),
@@ -253,8 +253,20 @@ const PACKAGES: &[Package] = &[
     package(
         "/usr/share/php/Illuminate/autoload.php",
         "php-laravel-framework",
-        &[Applications],
+        &[Test, Conform],
         "the framework of many PHP applications",
+    ),
+    package(
+        "/usr/share/php/Symfony/Bundle/FrameworkBundle/autoload.php",
+        "php-symfony-framework-bundle",
+        &[Test, Conform],
+        "another framework of many PHP applications",
+    ),
+    package(
+        "/usr/share/php/Symfony/Component/Security/Csrf/autoload.php",
+        "php-symfony-security-csrf",
+        &[Test, Conform],
+        "the tokens of forms of Symfony",
     ),
     package(
         "mariadbd",

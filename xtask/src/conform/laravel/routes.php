@@ -20,6 +20,7 @@ Route::post('/form', function (Request $request) {
 });
 Route::get('/text', fn (Request $request) => $request->session()->get('text', 'nothing'));
 Route::match(['put', 'patch', 'delete'], '/boats/{name}', fn (Request $request, string $name) => $request->method() . " $name");
+Route::get('/user', fn (Request $request) => $request->getUser() . ', ' . $request->getPassword());
 Route::get('/download', fn () => response()->download(__FILE__, 'routes.txt'));
 Route::get('/stream', fn () => response()->stream(function () {
     for ($piece = 0; $piece < 1000; $piece++) {
