@@ -32,6 +32,7 @@ pub struct Running {
     pub session: Session,
     /// Folder of the application, in which `public` is the document root.
     pub folder: PathBuf,
+    files: &'static [(&'static str, &'static str)],
     without_token: u16,
     _application: Application,
 }
@@ -59,6 +60,7 @@ impl Framework {
         Ok(Running {
             session,
             folder,
+            files: self.files,
             without_token: self.without_token,
             _application: application,
         })

@@ -59,6 +59,7 @@ fn check_storage(application: &Running) -> Result<(), Failure> {
             std::os::unix::fs::symlink(&folder, application.folder.join("public/storage"))?;
         }
         session.get("/storage/heron.txt")?.expect(200, &["two seats"])?;
+        session.get("/storage/none.txt")?.expect(404, &["No such boat"])?;
         for path in ["/storage/evil.php", "/storage/evil.php/more", "/storage/../logs"] {
             let page = session.get(path)?;
             if page.status == 200 || page.text().contains("this ran") || page.text().contains("<?php") {
