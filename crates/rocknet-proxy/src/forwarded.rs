@@ -12,7 +12,7 @@ use rocknet_handler::address;
 use rocknet_handler::exchange::{Client, Exchange};
 use rocknet_handler::forwarded::resolve;
 
-/// Values of the four fields. A field with an empty value is not sent.
+/// Values of the four fields, and the scheme that they report. A field with an empty value is not sent.
 #[derive(Default)]
 pub struct ForwardedFields {
     /// Value of `X-Forwarded-For`.
@@ -22,6 +22,8 @@ pub struct ForwardedFields {
     host: ForwardedHost,
     /// Value of `Forwarded`.
     pub forwarded: Vec<u8>,
+    /// True if the client uses `https`, as far as this server and a trusted proxy know.
+    pub is_secure: bool,
 }
 
 /// Value of `X-Forwarded-Host`.
@@ -49,7 +51,11 @@ impl ForwardedFields {
         let peer = exchange.peer;
         let own_proto: &'static [u8] = if exchange.tls.is_some() { b"https" } else { b"http" };
         let trusted = is_trusted.then(|| resolve(server, peer, request.fields));
-        let mut values = ForwardedFields::default();
+        let reported_proto = trusted.as_ref().and_then(|trusted| trusted.proto.as_deref());
+        let mut values = ForwardedFields {
+            is_secure: reported_proto.unwrap_or(own_proto).eq_ignore_ascii_case(b"https"),
+            ..ForwardedFields::default()
+        };
         if fields.has_x_forwarded() {
             if trusted.is_some() {
                 append_x_forwarded_for(request.fields, server.trusted_field, &mut values.client);

@@ -111,7 +111,8 @@ impl<'p> UpstreamRequest<'p> {
         let forwarded_prefix = match rewrite.encoded_strip.as_deref() {
             Some(prefix) if stripped > 0 && rewrite.forwarded.has_x_forwarded() => {
                 // A trusted proxy may have removed a prefix before.
-                let outer = request.fields.by_name(FORWARDED_PREFIX).next().filter(|_| is_trusted);
+                let outer = request.fields.by_name(FORWARDED_PREFIX).next();
+                let outer = outer.filter(|outer| is_trusted && is_prefix(outer));
                 let outer = outer.map(|outer| outer.strip_suffix(b"/").unwrap_or(outer));
                 [outer.unwrap_or_default(), prefix.as_bytes()].concat()
             }
@@ -145,13 +146,22 @@ impl<'p> UpstreamRequest<'p> {
 
     /// Returns the addresses by which the upstream and the client know the resource of this request.
     pub fn origin<'a>(&'a self, upstream: &'a Upstream) -> Origin<'a> {
-        let mut headers = self.headers.iter();
-        let configured = headers.find(|(name, value)| name.eq_ignore_ascii_case("Host") && !value.is_empty());
+        let configured = |wanted: &[u8]| {
+            let mut headers = self.headers.iter();
+            let found = headers.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(wanted));
+            found.map(|(_, value)| value.as_str())
+        };
+        let sent_prefix = || std::str::from_utf8(&self.forwarded_prefix).unwrap_or_default();
         Origin {
             upstream: upstream.origin_host(),
-            configured_host: configured.map(|(_, host)| host.as_str()),
+            configured_host: configured(b"Host").filter(|host| !host.is_empty()),
             public_hosts: [self.request.authority, self.forwarded.host(self.request)],
+            is_secure: self.forwarded.is_secure,
+            target: (self.request.path, self.request.query),
             prefix: self.strip.filter(|_| self.stripped > 0),
+            announced_prefix: configured(FORWARDED_PREFIX)
+                .unwrap_or_else(sent_prefix)
+                .trim_end_matches('/'),
         }
     }
 
@@ -306,6 +316,13 @@ impl<'p> UpstreamRequest<'p> {
         }
         Cow::Owned(target)
     }
+}
+
+/// Returns true if the value of `X-Forwarded-Prefix` is a path that applications can put before their own paths. Two
+/// slashes would make the result an address at another host.
+fn is_prefix(value: &[u8]) -> bool {
+    let is_of_path = |byte: &u8| byte.is_ascii_graphic() && !b"\"#,<>?\\^`{|}".contains(byte);
+    value.starts_with(b"/") && !value.starts_with(b"//") && value.iter().all(is_of_path)
 }
 
 /// Returns the value of `Via` for the version of the client's request (RFC 9110 §7.6.3).

@@ -77,51 +77,70 @@ impl ResponseRewrite {
 
     /// Returns the new form of an address in a redirect; `None` if it stays.
     fn address(&self, address: &str, origin: &Origin<'_>) -> Option<String> {
-        let by_pair = self
-            .redirects
-            .pairs
-            .iter()
-            .find_map(|(from, to)| replaced(address, from, to));
-        match by_pair {
-            Some(address) => Some(address),
+        // A scheme alone does not make an address of the upstream itself public.
+        let is_own = self.redirects.is_automatic && origin.is_own_address(address);
+        let mut pairs = self.redirects.pairs.iter();
+        match pairs.find(|(from, _)| begins_with(address, from) && !(is_own && is_scheme(from))) {
+            Some((from, to)) => replaced(address, from, to),
             None if self.redirects.is_automatic => origin.public_address(address),
             None => None,
         }
     }
 }
 
-/// Returns the address with `to` in place of `from` at its beginning; `None` if it begins with something else. A
-/// beginning ends at a segment, so that `http://app` is not the beginning of `http://app.evil.example`. A beginning
-/// that is a scheme (`http://`) ends after its slashes.
-fn replaced(address: &str, from: &str, to: &str) -> Option<String> {
+/// Returns true if an address begins with `start`. A beginning ends at a segment, so that `http://app` is not the
+/// beginning of `http://app.evil.example`. A beginning that is a scheme (`http://`) ends after its slashes. A beginning
+/// that is empty is that of all absolute paths.
+fn begins_with(address: &str, start: &str) -> bool {
+    if start.is_empty() {
+        // An address with two slashes has a host. One without a slash is relative to the path of the request.
+        return address.starts_with('/') && !address.starts_with("//");
+    }
     // Schemes and hosts do not distinguish case. Paths do, but two paths that differ only in case are one mistake.
-    let head = address
-        .get(..from.len())
-        .filter(|head| head.eq_ignore_ascii_case(from))?;
-    let rest = &address[head.len()..];
-    let is_scheme = from.ends_with("://");
-    if !is_scheme && !rest.is_empty() && !rest.starts_with(['/', '?', '#']) {
+    let rest = address
+        .get(..start.len())
+        .filter(|head| head.eq_ignore_ascii_case(start))
+        .map(|_| &address[start.len()..]);
+    rest.is_some_and(|rest| is_scheme(start) || rest.is_empty() || rest.starts_with(['/', '?', '#']))
+}
+
+fn is_scheme(start: &str) -> bool {
+    start.ends_with("://")
+}
+
+/// Returns an address that begins with `from`, with `to` in place of it. Returns `None` if `to` continues `from` and
+/// the address begins with it already, because the upstream then knows its public address.
+fn replaced(address: &str, from: &str, to: &str) -> Option<String> {
+    if begins_with(to, from) && begins_with(address, to) {
         return None;
     }
-    let rest = match rest {
-        _ if is_scheme || rest.starts_with('/') => rest.to_owned(),
+    let rest = &address[from.len()..];
+    let slash = match to.is_empty() && !rest.starts_with('/') {
         // The replacement is the root of the site.
-        _ if to.is_empty() => format!("/{rest}"),
-        _ => rest.to_owned(),
+        true => "/",
+        false => "",
     };
-    Some(origin::as_path_of_site(format!("{to}{rest}")))
+    Some(origin::as_path_of_site([to, slash, rest].concat()))
 }
 
 /// Returns the start and the end of the address in `Refresh`, such as `5; url=/next`; `None` without an address.
+/// Follows the HTML standard ("shared declarative refresh steps"), where `url=` may be missing.
 fn refresh_target(value: &str) -> Option<(usize, usize)> {
-    let separator = value.find([';', ','])?;
     let skip = |from: usize| from + value[from..].len() - value[from..].trim_start().len();
-    let name = skip(separator + 1);
-    value
+    let time = skip(0);
+    let separator = skip(time + value[time..].find([';', ',', ' ', '\t'])?);
+    let name = skip(separator + usize::from(value[separator..].starts_with([';', ','])));
+    let has_name = value
         .get(name..name + 3)
-        .filter(|name| name.eq_ignore_ascii_case("url"))?;
-    let equals = skip(name + 3);
-    let start = skip(equals + value[equals..].starts_with('=').then_some(1)?);
+        .is_some_and(|name| name.eq_ignore_ascii_case("url"));
+    let equals = if has_name { skip(name + 3) } else { name };
+    let start = match has_name && value[equals..].starts_with('=') {
+        true => skip(equals + 1),
+        false => name,
+    };
+    if start == value.len() && !has_name {
+        return None;
+    }
     let quote = value[start..]
         .chars()
         .next()
@@ -139,8 +158,37 @@ fn refresh_target(value: &str) -> Option<(usize, usize)> {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    fn rewrite(pairs: &[(&str, &str)]) -> ResponseRewrite {
+        ResponseRewrite {
+            redirects: AddressRewrites {
+                pairs: pairs
+                    .iter()
+                    .map(|&(from, to)| (from.to_owned(), to.to_owned()))
+                    .collect(),
+                is_automatic: true,
+            },
+            cookie_paths: AddressRewrites::default(),
+            cookie_domains: AddressRewrites::default(),
+        }
+    }
+
+    fn origin(prefix: Option<&str>) -> Origin<'_> {
+        Origin {
+            upstream: Some("10.0.0.2:3000"),
+            configured_host: None,
+            public_hosts: [b"www.example.com", b""],
+            is_secure: true,
+            target: (b"/", None),
+            prefix,
+            announced_prefix: prefix.unwrap_or_default(),
+        }
+    }
 
     #[test]
     fn a_beginning_ends_at_a_segment() {
@@ -159,8 +207,44 @@ mod tests {
             ("/x", "http://", "https://", None),
             // A path that begins with two slashes would name another host.
             ("http://app//evil.test/", "http://app", "", Some("/.//evil.test/")),
+            // The pair of all paths.
+            ("/x", "", "/two", Some("/two/x")),
+            ("/", "", "/two", Some("/two/")),
+            ("", "", "/two", None),
+            ("?page=2", "", "/two", None),
+            ("x", "", "/two", None),
+            ("//other.test/x", "", "/two", None),
+            // The upstream knows its public address.
+            ("/two/x", "", "/two", None),
+            ("/two", "", "/two", None),
+            ("/twofold", "", "/two", Some("/two/twofold")),
+            ("http://app/two/x", "http://app", "http://app/two", None),
+            ("http://app/x", "http://app", "http://app/two", Some("http://app/two/x")),
         ] {
-            assert_eq!(replaced(address, from, to).as_deref(), expected, "{address}, {from}");
+            let found = rewrite(&[(from, to)]).address(address, &origin(None));
+            assert_eq!(found.as_deref(), expected, "{address}, {from}");
+        }
+    }
+
+    #[test]
+    fn one_pair_decides() {
+        let pairs = rewrite(&[
+            ("http://app", "/two"),
+            ("http://", "https://"),
+            ("/kept", "/kept"),
+            ("/two", "/three"),
+        ]);
+        for (address, expected) in [
+            ("http://app/x", Some("/two/x")),
+            ("/two/x", Some("/three/x")),
+            ("/kept/x", None),
+            ("/x", Some("/api/x")),
+            ("http://other.test/x", Some("https://other.test/x")),
+            // The scheme of the upstream's own address is not the only thing to replace.
+            ("http://10.0.0.2:3000/x", Some("/api/x")),
+        ] {
+            let found = pairs.address(address, &origin(Some("/api")));
+            assert_eq!(found.as_deref(), expected, "{address}");
         }
     }
 
@@ -172,10 +256,17 @@ mod tests {
             ("0, url=\"http://app/\"", Some("http://app/")),
             ("5; url='open", Some("open")),
             ("5", None),
-            ("5; u", None),
-            ("5; url", None),
+            ("5; u", Some("u")),
+            ("5; url", Some("url")),
             ("5; url=", Some("")),
-            ("5;é", None),
+            ("5;é", Some("é")),
+            ("5; /next", Some("/next")),
+            ("5 url=/next", Some("/next")),
+            (" 5 ;\turl=/next", Some("/next")),
+            ("5 '/next'", Some("/next")),
+            ("5;", None),
+            ("5; ", None),
+            ("", None),
         ] {
             let found = refresh_target(value).map(|(start, end)| &value[start..end]);
             assert_eq!(found, expected, "{value}");

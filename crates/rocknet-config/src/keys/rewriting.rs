@@ -18,8 +18,9 @@ pub(super) const KEYS: &[Key] = &[
         ]),
         "Rewrites `Location`, `Content-Location` and `Refresh` of responses. By default, addresses at the server itself \
          or at the `Host` of `headers` become paths of the site, and paths get the prefix of `strip`. A map adds pairs, \
-         which go first: the beginning of an address, which ends at a slash or at the end, and its replacement. \
-         `\"http://\" = \"https://\"` replaces the scheme alone. `false`: nothing is rewritten.",
+         which go first: the beginning of an address, which ends at a slash or at the end, and its replacement. The pair \
+         with the longest beginning decides alone. `\"http://\" = \"https://\"` replaces the scheme alone. `false`: \
+         nothing is rewritten.",
     )
     .sets(&[Target::Proxy(bound!(render: |proxy, _| rendered(&proxy.redirects)))])
     .example("redirects = { \"http://app.internal:8080/two/\" = \"/two/\" }")

@@ -2,7 +2,7 @@
 
 use rocknet_config::model::AddressRewrites;
 
-use super::origin::Origin;
+use super::origin::{Origin, is_below};
 
 /// Prefix of the names of cookies that browsers accept only with the path `/` and without a domain.
 const HOST_PREFIX: &str = "__Host-";
@@ -56,20 +56,25 @@ pub fn rewritten(
 
 /// Returns the new path; `None` if it stays.
 fn path(path: &str, rewrites: &AddressRewrites, origin: &Origin<'_>) -> Option<String> {
-    let by_pair = rewrites.pairs.iter().find_map(|(from, to)| {
-        let rest = path.strip_prefix(from.as_str())?;
-        match rest {
-            // Without a slash at its end, a path covers itself and everything below.
-            "" | "/" if to.is_empty() => Some("/".to_owned()),
-            "" | "/" => Some(to.clone()),
-            _ => rest.starts_with('/').then(|| format!("{to}{rest}")),
+    // A path that is not absolute counts as missing (RFC 6265 §5.2.4).
+    if !path.starts_with('/') {
+        return None;
+    }
+    let mut pairs = rewrites.pairs.iter();
+    if let Some((from, to)) = pairs.find(|(from, _)| is_below(path, from)) {
+        // An application that knows the public path has written it already.
+        if is_below(to, from) && is_below(path, to) {
+            return None;
         }
-    });
-    by_pair.or_else(|| {
-        // `/` covers the prefix already. Other parts of the site may need the cookie, so it is not narrowed.
-        let is_narrow = path.starts_with('/') && path != "/";
-        (rewrites.is_automatic && is_narrow).then(|| origin.with_prefix(path))?
-    })
+        return Some(match &path[from.len()..] {
+            // Without a slash at its end, a path covers itself and everything below.
+            "" | "/" if to.is_empty() => "/".to_owned(),
+            "" | "/" => to.clone(),
+            rest => format!("{to}{rest}"),
+        });
+    }
+    // `/` covers the prefix already. Other parts of the site may need the cookie, so it is not narrowed.
+    (rewrites.is_automatic && path != "/").then(|| origin.with_prefix(path))?
 }
 
 /// Returns the new domain, where `Some(None)` removes it; `None` if it stays.
@@ -92,7 +97,10 @@ mod tests {
             upstream: Some("app.internal:3000"),
             configured_host: None,
             public_hosts: [b"www.example.com", b""],
+            is_secure: true,
+            target: (b"/", None),
             prefix: Some("/api"),
+            announced_prefix: "/api",
         };
         let rewrites = |pairs: &[(&str, &str)]| AddressRewrites {
             pairs: pairs
@@ -104,6 +112,7 @@ mod tests {
         let none = rewrites(&[]);
         let root = rewrites(&[("", "/api")]);
         let inner = rewrites(&[("/inner", "")]);
+        let both = rewrites(&[("/kept", "/kept"), ("/one", "/two"), ("/two", "/three")]);
         let named = rewrites(&[("other.test", "example.com"), ("gone.test", "")]);
         for (value, paths, domains, expected) in [
             (
@@ -126,9 +135,19 @@ mod tests {
             ("a=1; Domain=example.com", &none, &none, None),
             ("a=1; Path=/", &root, &none, Some("a=1; Path=/api")),
             ("a=1; Path=/x", &root, &none, Some("a=1; Path=/api/x")),
+            // The application knows the public path.
+            ("a=1; Path=/api", &root, &none, None),
+            ("a=1; Path=/api/x", &root, &none, None),
+            ("a=1; Path=/apis", &root, &none, Some("a=1; Path=/api/apis")),
+            ("a=1; Path", &root, &none, None),
+            ("a=1; Path=", &root, &none, None),
             ("__Host-a=1; Path=/; Secure", &root, &none, None),
             ("a=1; Path=/inner", &inner, &none, Some("a=1; Path=/")),
             ("a=1; Path=/inner/x", &inner, &none, Some("a=1; Path=/x")),
+            // One pair decides: neither another pair nor the prefix follows.
+            ("a=1; Path=/one/x", &both, &none, Some("a=1; Path=/two/x")),
+            ("a=1; Path=/two/x", &both, &none, Some("a=1; Path=/three/x")),
+            ("a=1; Path=/kept", &both, &none, None),
             ("a=1; Path=/inner2", &inner, &none, Some("a=1; Path=/api/inner2")),
             ("a=1; Domain=other.test", &none, &named, Some("a=1; Domain=example.com")),
             ("a=1; Domain=gone.test; Path=/", &none, &named, Some("a=1; Path=/")),

@@ -8,8 +8,15 @@ pub struct Origin<'a> {
     pub configured_host: Option<&'a str>,
     /// Host and optional port of the client's request, and the same as a trusted proxy reports it. May be empty.
     pub public_hosts: [&'a [u8]; 2],
+    /// True if the client uses `https`, as far as this server and trusted proxies know.
+    pub is_secure: bool,
+    /// Path and query of the client's request.
+    pub target: (&'a [u8], Option<&'a [u8]>),
     /// Prefix that was removed from the path of this request, without a slash at its end; `None` if none was removed.
     pub prefix: Option<&'a str>,
+    /// `X-Forwarded-Prefix` that the upstream got: the removed prefix, after the prefix that a trusted proxy has
+    /// removed before. Empty if the field was not sent.
+    pub announced_prefix: &'a str,
 }
 
 impl Origin<'_> {
@@ -22,32 +29,61 @@ impl Origin<'_> {
             None if !address.starts_with('/') => return None,
             None => return self.with_prefix(address),
         };
-        if self.is_own(authority, scheme) {
-            let path = match path.starts_with('/') {
-                true => path.to_owned(),
-                false => format!("/{path}"),
-            };
-            return Some(as_path_of_site(self.with_prefix(&path).unwrap_or(path)));
-        }
-        // The upstream got the client's `Host`, but not the prefix.
         let is_public = self
             .public_hosts
             .iter()
             .any(|host| !host.is_empty() && is_same_authority(authority.as_bytes(), host));
+        // An upstream with the name of the site may lead to `https` on purpose. An upstream that writes `http` to a
+        // client of `https` does not know the scheme.
+        let is_own = match is_public {
+            true => self.is_own(authority, scheme) && self.is_secure && scheme == Some("http"),
+            false => self.is_own(authority, scheme),
+        };
+        if is_own {
+            let path = match path.starts_with('/') {
+                true => path.to_owned(),
+                false => format!("/{path}"),
+            };
+            let path = as_path_of_site(self.with_prefix(&path).unwrap_or(path));
+            // As a path, a redirect from `http` to `https` would lead to itself without end.
+            let is_loop = !self.is_secure && scheme == Some("https") && self.is_request(&path);
+            return (!is_loop).then_some(path);
+        }
         if !is_public {
             return None;
         }
+        // The upstream got the client's `Host`, but not the prefix.
         let before = &address[..address.len() - path.len()];
-        let path = if path.starts_with('/') { path } else { "/" };
-        Some(format!("{before}{}", self.with_prefix(path)?))
+        let path = match path.starts_with('/') {
+            true => path.to_owned(),
+            false => format!("/{path}"),
+        };
+        Some(format!("{before}{}", self.with_prefix(&path)?))
     }
 
-    /// Returns an absolute path with the removed prefix; `None` if no prefix was removed, or if the path has it.
+    /// Returns an absolute path with the removed prefix. Returns `None` if no prefix was removed, or if the path is
+    /// public already: it begins with the removed prefix, or with the prefix that a trusted proxy has removed before.
     pub fn with_prefix(&self, path: &str) -> Option<String> {
         let prefix = self.prefix?;
-        let rest = path.strip_prefix(prefix);
-        let has_prefix = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']));
-        (!has_prefix).then(|| format!("{prefix}{path}"))
+        let outer = self.announced_prefix.strip_suffix(prefix);
+        let outer = outer.unwrap_or(self.announced_prefix);
+        let is_public = is_below(path, prefix) || !outer.is_empty() && is_below(path, outer);
+        (!is_public).then(|| format!("{prefix}{path}"))
+    }
+
+    /// Returns true if a path with its query is that of the client's request.
+    fn is_request(&self, path: &str) -> bool {
+        let path = path.split('#').next().unwrap_or_default();
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (path, None),
+        };
+        self.target == (path.as_bytes(), query)
+    }
+
+    /// Returns true if an address has the host and port of the upstream, or the `Host` that the configuration sets.
+    pub fn is_own_address(&self, address: &str) -> bool {
+        split(address).is_some_and(|(scheme, authority, _)| self.is_own(authority, scheme))
     }
 
     /// Returns true if the domain of a cookie names the upstream, and no host of the client.
@@ -88,6 +124,11 @@ impl Origin<'_> {
                 return true;
             }
         }
+        // nginx and others write the host that the client requested, with the port that they listen on.
+        let mut public_names = self.public_hosts.iter().map(|host| host_of(host));
+        if port.is_some() && port == own_port && public_names.any(|name| name.eq_ignore_ascii_case(host.as_bytes())) {
+            return true;
+        }
         let Some(configured) = self.configured_host else {
             return false;
         };
@@ -95,13 +136,14 @@ impl Origin<'_> {
         let is_own_port = port == configured_port
             || port.is_some_and(|port| is_default(port) && configured_port.is_none() || Some(port) == own_port)
             || port.is_none() && configured_port.is_some_and(is_default);
-        // If the configured name is the public one, the address is public already.
-        let is_public = self
-            .public_hosts
-            .iter()
-            .any(|host| is_same_authority(configured.as_bytes(), host));
-        host.eq_ignore_ascii_case(name) && is_own_port && !is_public
+        host.eq_ignore_ascii_case(name) && is_own_port
     }
+}
+
+/// Returns true if an address is `start`, or continues it after the end of a path segment.
+pub fn is_below(address: &str, start: &str) -> bool {
+    let rest = address.strip_prefix(start);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
 }
 
 /// Returns a path that cannot be read as the name of another host. An address that begins with two slashes names a
@@ -137,6 +179,11 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// Returns the host of an authority, which is empty if the authority is no text.
+fn host_of(authority: &[u8]) -> &[u8] {
+    std::str::from_utf8(authority).map_or(b"", |authority| split_port(authority).0.as_bytes())
+}
+
 /// Compares two authorities without regard to case and default ports.
 fn is_same_authority(one: &[u8], other: &[u8]) -> bool {
     fn plain(authority: &[u8]) -> &[u8] {
@@ -157,7 +204,10 @@ mod tests {
             upstream: Some(upstream).filter(|upstream| !upstream.is_empty()),
             configured_host: configured,
             public_hosts: [b"www.example.com", b""],
+            is_secure: true,
+            target: (b"/", None),
             prefix,
+            announced_prefix: prefix.unwrap_or_default(),
         }
     }
 
@@ -176,6 +226,10 @@ mod tests {
             ("http://10.0.0.2:3001/", None),
             ("http://10.0.0.2/", None),
             ("http://10.0.0.2:3000@evil.test/", None),
+            // The host of the client, with the port of the upstream.
+            ("http://www.example.com:3000/login", Some("/login")),
+            ("http://www.example.com:3001/login", None),
+            ("http://example.com:3000/login", None),
             ("http://www.example.com/login", None),
             ("http://other.test/", None),
             ("/login", None),
@@ -210,6 +264,83 @@ mod tests {
         }
         let public = origin("10.0.0.2:3000", Some("www.example.com"), None);
         assert_eq!(public.public_address("https://www.example.com/x"), None);
+        // The upstream does not know that its client uses `https`.
+        assert_eq!(public.public_address("http://www.example.com/x").as_deref(), Some("/x"));
+    }
+
+    #[test]
+    fn a_redirect_to_https_does_not_lead_to_itself() {
+        let plain = |upstream, configured, prefix| Origin {
+            is_secure: false,
+            target: (b"/api/x", Some(b"y")),
+            ..origin(upstream, configured, prefix)
+        };
+        let internal = plain("10.0.0.2:80", Some("app.internal"), Some("/api"));
+        for (address, expected) in [
+            ("https://app.internal/x?y", None),
+            ("https://app.internal/api/x?y#z", None),
+            ("https://app.internal/x", Some("/api/x")),
+            ("https://app.internal/x?z", Some("/api/x?z")),
+            ("http://app.internal/x?y", Some("/api/x?y")),
+        ] {
+            assert_eq!(internal.public_address(address).as_deref(), expected, "{address}");
+        }
+        // The upstream has the name of the site.
+        for (is_secure, address, expected) in [
+            (false, "https://www.example.com/x", None),
+            (false, "https://www.example.com/other", None),
+            (false, "http://www.example.com/x", None),
+            (true, "https://www.example.com/x", None),
+            (true, "http://www.example.com/x", Some("/x")),
+            (true, "//www.example.com/x", None),
+        ] {
+            let same = Origin {
+                is_secure,
+                ..plain("www.example.com:80", None, None)
+            };
+            assert_eq!(
+                same.public_address(address).as_deref(),
+                expected,
+                "{is_secure} {address}"
+            );
+        }
+        let other_port = plain("www.example.com:3000", None, None);
+        assert_eq!(
+            other_port.public_address("http://www.example.com:3000/x").as_deref(),
+            Some("/x")
+        );
+    }
+
+    #[test]
+    fn the_prefix_of_an_outer_proxy_is_public() {
+        let behind = Origin {
+            announced_prefix: "/outer/api",
+            ..origin("10.0.0.2:3000", None, Some("/api"))
+        };
+        for (address, expected) in [
+            ("/outer/api/login", None),
+            ("/outer", None),
+            ("/outer?x", None),
+            ("/outerwear", Some("/api/outerwear")),
+            ("/api/login", None),
+            ("/login", Some("/api/login")),
+            ("http://10.0.0.2:3000/outer/api/login", Some("/outer/api/login")),
+            ("https://www.example.com/outer/api/login", None),
+        ] {
+            assert_eq!(behind.public_address(address).as_deref(), expected, "{address}");
+        }
+        // A value of the operator that does not end with the removed prefix.
+        let own = Origin {
+            announced_prefix: "/shop",
+            ..origin("10.0.0.2:3000", None, Some("/api"))
+        };
+        assert_eq!(own.public_address("/shop/x"), None);
+        assert_eq!(own.public_address("/x").as_deref(), Some("/api/x"));
+        let silent = Origin {
+            announced_prefix: "",
+            ..origin("10.0.0.2:3000", None, Some("/api"))
+        };
+        assert_eq!(silent.public_address("/x").as_deref(), Some("/api/x"));
     }
 
     #[test]
@@ -231,7 +362,10 @@ mod tests {
                 Some("https://www.example.com/api/login"),
             ),
             ("https://www.example.com:443", Some("https://www.example.com:443/api/")),
+            ("https://www.example.com?x", Some("https://www.example.com/api/?x")),
+            // The upstream knows its public address.
             ("https://www.example.com/api/x", None),
+            ("http://www.example.com/api", None),
             ("https://other.test/login", None),
             ("//evil.test/x", None),
         ] {

@@ -117,6 +117,103 @@ fn pairs_go_first_and_false_changes_nothing() {
 }
 
 #[test]
+fn an_application_that_knows_its_public_address_is_left_alone() {
+    let upstream = redirecting();
+    let url = upstream.url();
+    let pairs = "redirects = { \"/\" = \"/two/\" }, cookie_paths = { \"/\" = \"/two\" }";
+    let site = "[site.default]\nlisten = \"127.0.0.1:0\"\n";
+    let server = Running::start(
+        folder(),
+        &format!(
+            "[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n{site}proxy = \"{url}\"\n[site.default.route.\"/app/*\"]\n\
+             proxy = {{ to = \"{url}\", strip = \"/app\" }}\n[site.default.route.\"/two/*\"]\nproxy = {{ to = \
+             \"{url}\", strip = \"/two\", {pairs} }}\n"
+        ),
+    );
+    let outer: &[&str] = &["X-Forwarded-Prefix: /outer", "X-Forwarded-Host: public.test"];
+    for (path, headers, field, expected) in [
+        ("/app/", outer, "Location~/outer/app/login", "/outer/app/login"),
+        ("/app/", outer, "Location~/outer/portal", "/outer/portal"),
+        ("/app/", outer, "Location~/login", "/app/login"),
+        (
+            "/app/",
+            outer,
+            "Location~https://public.test/outer/app/x",
+            "https://public.test/outer/app/x",
+        ),
+        (
+            "/app/",
+            outer,
+            "Location~https://public.test/x",
+            "https://public.test/app/x",
+        ),
+        (
+            "/app/",
+            outer,
+            "Set-Cookie~a=1;+Path=/outer/app",
+            "a=1; Path=/outer/app",
+        ),
+        // A value that is no path is not announced, and counts for nothing.
+        ("/app/", &["X-Forwarded-Prefix: //evil.test"], "Location~/x", "/app/x"),
+        ("/app/", &[], "Location~/outer/app/login", "/app/outer/app/login"),
+        (
+            "/app/",
+            &[],
+            "Location~http://localhost/app/x",
+            "http://localhost/app/x",
+        ),
+        // Pairs that add a prefix add it once.
+        ("/two/", &[], "Location~/login", "/two/login"),
+        ("/two/", &[], "Location~/two/login", "/two/login"),
+        ("/two/", &[], "Location~//other.test/login", "//other.test/login"),
+        ("/two/", &[], "Location~?page=2", "?page=2"),
+        ("/two/", &[], "Set-Cookie~a=1;+Path=/", "a=1; Path=/two"),
+        ("/two/", &[], "Set-Cookie~a=1;+Path=/two/x", "a=1; Path=/two/x"),
+    ] {
+        let response = server.fetch(&format!("GET {path}?{field}"), headers);
+        let name = field.split('~').next().expect("a name");
+        assert_eq!(response.field(name), Some(expected), "{path}, {headers:?}, {field}");
+    }
+    // The field of a client that is no trusted proxy counts for nothing.
+    let server = Running::site(folder(), &format!("proxy = {{ to = \"{url}\", strip = \"/app\" }}"));
+    let response = server.fetch("GET /app/?Location~/outer/app/login", outer);
+    assert_eq!(response.field("Location"), Some("/app/outer/app/login"));
+}
+
+#[test]
+fn a_redirect_to_https_does_not_lead_to_itself() {
+    // Leads all requests to `https`, those for `/login` to another path.
+    let upstream = Upstream::start(|incoming, stream| {
+        let target = incoming.line.split(' ').nth(1).expect("a target");
+        let target = target.replace("/login", "/welcome");
+        let location = format!("Location: https://app.internal{target}");
+        write_to(
+            stream,
+            format!("HTTP/1.1 301 Moved Permanently\r\nContent-Length: 0\r\n{location}\r\n\r\n"),
+        );
+        Next::Keep
+    });
+    let site = |url: &str| {
+        format!(
+            "[server]\ntrusted_proxies = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \
+             \"{url}\", strip = \"/app\", headers = {{ \"Host\" = \"app.internal\" }} }}\n"
+        )
+    };
+    let server = Running::start(folder(), &site(&upstream.url()));
+    let https: &[&str] = &["X-Forwarded-Proto: https"];
+    for (path, headers, expected) in [
+        ("/app/x?y", &[][..], "https://app.internal/x?y"),
+        ("/x", &[], "https://app.internal/x"),
+        ("/app/login", &[], "/app/welcome"),
+        // The client uses `https`, so the upstream means its own page.
+        ("/app/x?y", https, "/app/x?y"),
+    ] {
+        let response = server.fetch(&format!("GET {path}"), headers);
+        assert_eq!(response.field("Location"), Some(expected), "{path} {headers:?}");
+    }
+}
+
+#[test]
 fn upstreams_get_the_prefix_that_was_removed() {
     let upstream = redirecting();
     let url = upstream.url();
