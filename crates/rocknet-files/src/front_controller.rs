@@ -68,7 +68,7 @@ impl Disk<'_> {
     }
 
     /// Returns true if the `index.php` of a folder is a front controller: the folder is that of WordPress, the public
-    /// folder of a project, or has a `.htaccess` that leads requests to `index.php`.
+    /// folder of a project, or has a `.htaccess` that leads requests to this `index.php`.
     fn is_application(&self, folder: &str) -> bool {
         if self.file(folder, &INDEX[1..]).is_none() {
             return false;
@@ -86,23 +86,63 @@ impl Disk<'_> {
             return false;
         };
         let content = self.lookup.read(opened).unwrap_or_default();
-        leads_to_index(&String::from_utf8_lossy(&content))
+        leads_to_index(&String::from_utf8_lossy(&content), &self.tree.of_site(folder))
     }
 }
 
-/// Returns true if a `.htaccess` leads requests without a file to `index.php`.
-fn leads_to_index(htaccess: &str) -> bool {
-    htaccess.lines().any(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let directive = words.next().unwrap_or_default();
-        let target = match directive.to_ascii_lowercase().as_str() {
-            "rewriterule" => words.nth(1),
-            "fallbackresource" => words.next(),
-            _ => None,
-        };
-        let path = target.map(|target| target.split('?').next().unwrap_or_default());
-        path.is_some_and(|path| path.starts_with("index.php") || path.contains("/index.php"))
+/// Returns true if a `.htaccess` leads requests without a file to the `index.php` beside it, and not to that of another
+/// folder. `folder`: path of its folder on the site.
+fn leads_to_index(htaccess: &str, folder: &str) -> bool {
+    let lines = || htaccess.lines().map(|line| line.split_ascii_whitespace());
+    // The folder that relative targets of rules begin with.
+    let mut bases = lines().filter_map(|mut words| {
+        let is_base = words.next()?.eq_ignore_ascii_case("RewriteBase");
+        words.next().filter(|_| is_base)
+    });
+    let base = bases
+        .next_back()
+        .map_or(folder, |base| unquoted(base).trim_end_matches('/'));
+    lines().any(|mut words| {
+        let directive = words.next().unwrap_or_default().to_ascii_lowercase();
+        match directive.as_str() {
+            "rewriterule" => {
+                let target = words.nth(1).unwrap_or_default();
+                let flags = words.collect::<String>();
+                !has_response(&flags) && is_index(unquoted(target), base, folder)
+            }
+            "fallbackresource" => is_index(unquoted(words.next().unwrap_or_default()), folder, folder),
+            _ => false,
+        }
     })
+}
+
+/// Returns true if a target is the `index.php` of the folder. Relative targets begin at `base`.
+fn is_index(target: &str, base: &str, folder: &str) -> bool {
+    let absolute = if let Some(rest) = target.strip_prefix("%{DOCUMENT_ROOT}") {
+        rest.to_owned()
+    } else if let Some((_, rest)) = target.strip_prefix("%{ENV:").and_then(|rest| rest.split_once('}')) {
+        // Symfony and others compute the path of the folder itself by a rule.
+        [folder, "/", rest.trim_start_matches('/')].concat()
+    } else if target.starts_with('/') {
+        target.to_owned()
+    } else {
+        [base, "/", target.strip_prefix("./").unwrap_or(target)].concat()
+    };
+    let rest = absolute
+        .strip_prefix(folder)
+        .and_then(|inside| inside.strip_prefix(INDEX));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#', '$', '%']))
+}
+
+/// Returns true if the flags of a rule end a request with a response of their own: a redirect, 403 or 410.
+fn has_response(flags: &str) -> bool {
+    let names = flags.trim_matches(['[', ']']).split(',');
+    let mut names = names.map(|flag| flag.split('=').next().unwrap_or_default().to_ascii_lowercase());
+    names.any(|name| matches!(name.as_str(), "r" | "redirect" | "f" | "forbidden" | "g" | "gone"))
+}
+
+fn unquoted(word: &str) -> &str {
+    word.trim_matches('"')
 }
 
 #[cfg(test)]
@@ -119,13 +159,36 @@ mod tests {
             ("  rewriterule ^ index.php [L]", true),
             ("RewriteRule ^(.*)$ index.php?q=$1 [L,QSA]", true),
             ("RewriteRule ^(.*)$ index.php/$1 [L]", true),
-            ("FallbackResource /index.php", true),
-            ("# RewriteRule . /index.php", false),
+            ("RewriteRule \"^\" \"./index.php\" [L]", true),
+            ("RewriteRule ^ %{ENV:BASE}/index.php [L]", true),
+            ("RewriteRule . %{ENV:CWD}index.php [L]", true),
+            ("RewriteRule ^ %{DOCUMENT_ROOT}/blog/index.php [L]", true),
+            ("RewriteBase /blog/\nRewriteRule . index.php [L]", true),
+            ("FallbackResource /blog/index.php", true),
+            ("FallbackResource index.php", true),
+            ("# RewriteRule . /blog/index.php", false),
             ("Order deny,allow\nDeny from all", false),
             ("RewriteRule ^index.php$ - [F]", false),
             ("", false),
+            // They lead to another folder.
+            ("FallbackResource /index.php", false),
+            ("FallbackResource disabled", false),
+            ("RewriteRule . /index.php [L]", false),
+            ("RewriteRule ^(.*)$ ../index.php [L]", false),
+            ("RewriteRule ^(.*)$ public/index.php [L]", false),
+            ("RewriteRule ^(.*)$ /shop/index.php [L]", false),
+            ("RewriteRule ^(.*)$ /shop/blog/index.php [L]", false),
+            ("RewriteRule ^(.*)$ /blog/public/index.php [L]", false),
+            ("RewriteRule ^(.*)$ https://other.test/blog/index.php [L]", false),
+            ("RewriteRule ^ %{DOCUMENT_ROOT}/index.php [L]", false),
+            ("RewriteBase /\nRewriteRule . index.php [L]", false),
+            ("RewriteRule ^ index.php5 [L]", false),
+            // A redirect and a refusal.
+            ("RewriteRule ^old$ /blog/index.php [L,R=301]", false),
+            ("RewriteRule ^old$ /blog/index.php [L, R]", false),
+            ("RewriteRule ^old$ index.php [F]", false),
         ] {
-            assert_eq!(leads_to_index(htaccess), expected, "{htaccess}");
+            assert_eq!(leads_to_index(htaccess, "/blog"), expected, "{htaccess}");
         }
     }
 }
