@@ -84,10 +84,12 @@ fn managed(version: PhpVersion, settings: PhpSettings) -> Php {
 fn ini(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for (name, entry) in table.table("ini").map(Table::in_order).unwrap_or_default() {
-        let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_name_byte) {
+        if !is_setting_name(name) {
             let message = format!("\"{}\" is not the name of a PHP setting", short(name).escape_debug());
-            let help = "names contain letters, digits, `_`, `.` and `-`: memory_limit";
+            let help = match is_reserved(name) {
+                true => "php.ini reads this word as a value",
+                false => "names begin with a letter and contain letters, digits, `_`, `.` and `-`: memory_limit",
+            };
             check.error(Code::BadValue, entry.key, message, help);
             continue;
         }
@@ -116,6 +118,22 @@ fn ini(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
         all.insert(name.to_owned(), value);
     }
     all
+}
+
+/// Words that stand for values in `php.ini`. php-fpm does not start if a setting has such a name.
+const RESERVED: [&str; 8] = ["null", "yes", "no", "true", "false", "on", "off", "none"];
+
+/// Returns true for a text that can be the name of a setting of PHP.
+fn is_setting_name(name: &str) -> bool {
+    let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.len() <= MAX_NAME
+        && name.bytes().all(is_name_byte)
+        && !is_reserved(name)
+}
+
+fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|word| name.eq_ignore_ascii_case(word))
 }
 
 /// Help for a `php` that is neither a version nor an address.
@@ -156,6 +174,38 @@ fn version(text: &str) -> Option<PhpVersion> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_settings_are_distinguished_from_values() {
+        for name in [
+            "memory_limit",
+            "opcache.memory_consumption",
+            "a",
+            "x-y",
+            "nullable",
+            "null.x",
+        ] {
+            assert!(is_setting_name(name), "{name}");
+        }
+        let long = "a".repeat(MAX_NAME + 1);
+        for name in [
+            "",
+            "null",
+            "NULL",
+            "off",
+            ".",
+            "-x",
+            "1",
+            "_",
+            "a b",
+            "a]",
+            "a\n",
+            "é",
+            long.as_str(),
+        ] {
+            assert!(!is_setting_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn versions_are_distinguished_from_addresses() {
