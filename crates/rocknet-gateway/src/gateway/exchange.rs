@@ -322,9 +322,11 @@ impl BackendExchange {
         }
         let received = match connection.socket.poll_recv(context, input) {
             Poll::Pending => {
-                if !self.expects_more && connection.socket.poll_abandoned(context, &services.wheel).is_ready() {
-                    self.stderr_log.output_is_open();
-                    return Poll::Ready(self.on_eof());
+                if connection.socket.poll_abandoned(context, &services.wheel).is_ready() {
+                    self.stderr_log.output_is_open(self.expects_more);
+                    if !self.expects_more {
+                        return Poll::Ready(self.on_eof());
+                    }
                 }
                 return Poll::Pending;
             }

@@ -17,6 +17,8 @@ pub struct StderrLog {
     line: Vec<u8>,
     /// Bytes that may still be logged.
     remaining: usize,
+    /// True once it was logged that the standard output is kept open.
+    has_reported_output: bool,
 }
 
 impl StderrLog {
@@ -28,6 +30,7 @@ impl StderrLog {
             script: script.into(),
             line: Vec::new(),
             remaining: MAX_BYTES,
+            has_reported_output: false,
         }
     }
 
@@ -58,21 +61,25 @@ impl StderrLog {
         }
     }
 
-    /// Logs that the program has ended and a background process keeps its standard output open.
-    pub fn output_is_open(&self) {
+    /// Logs, once for a request, that the program has ended and a background process keeps its standard output open.
+    /// `is_incomplete`: the response lacks bytes of its `Content-Length`, so it has not ended.
+    pub fn output_is_open(&mut self, is_incomplete: bool) {
         let cause = Cause {
             level: Level::WARN,
             what: "a program whose output is kept open",
             site: &self.site,
             subject: &self.script,
         };
-        if cause.may_be_logged() {
+        if !std::mem::replace(&mut self.has_reported_output, true) && cause.may_be_logged() {
+            let result = match is_incomplete {
+                true => "the response is incomplete and waits for the rest of its `Content-Length`",
+                false => "the response has ended without it",
+            };
             tracing::warn!(
                 site = %self.site,
                 script = %self.script,
                 help = "Redirect the output of background processes: program >/dev/null 2>&1 &",
-                "the program has ended, but a process that it started keeps its standard output open; the response has \
-                 ended without it"
+                "the program has ended, but a process that it started keeps its standard output open; {result}"
             );
         }
     }

@@ -387,6 +387,22 @@ fn a_response_ends_with_its_program_although_a_child_keeps_its_output_open() {
     assert!(has_exited(child), "background processes end with the server");
 }
 
+/// A background process keeps the output open, and never writes the rest of the announced body.
+#[test]
+fn a_response_that_lacks_announced_bytes_is_cut() {
+    let folder = folder();
+    let path = folder.path("www/cgi-bin/short-child.sh");
+    let head = "Content-Type: text/plain\\r\\nContent-Length: 3\\r\\n\\r\\n";
+    fs::write(&path, format!("#!/bin/sh\nprintf '{head}a'\nsleep 1000 &\n")).expect("a program");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let site = super::support::running::site("cgi = \"/cgi-bin\"");
+    let server = Running::start(folder, &format!("[limits]\nanswer_timeout = \"2s\"\n{site}"));
+    let mut client = server.connect();
+    client.send(request("GET /cgi-bin/short-child.sh", &[]));
+    assert!(client.head().contains("Content-Length: 3\r\n"));
+    assert_eq!(client.rest(), b"a");
+}
+
 over_http3! {
     each_folder_has_the_limits_of_its_table,
     only_programs_are_run,
