@@ -9,6 +9,8 @@
 //! script_filename = /w/a.php
 //! [0x00007ffb44e151a0] sleep() /w/a.php:2
 //! ```
+//!
+//! The query of the request follows its path. It is not logged, because it may contain passwords and tokens.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +19,9 @@ use crate::php::PhpSockets;
 
 /// Maximum number of functions in one line of the log, the innermost first.
 const MAX_FUNCTIONS: usize = 32;
+
+/// Maximum length of a function in the log, in characters.
+const MAX_FUNCTION: usize = 256;
 
 /// Log of slow requests of one pool.
 pub struct SlowLog {
@@ -38,10 +43,10 @@ struct Trace {
 #[derive(Debug, PartialEq, Eq)]
 struct SlowRequest<'l> {
     script: &'l str,
-    /// Method and path.
+    /// Method and path, without the query.
     request: &'l str,
-    /// Time that the request has run for, in seconds.
-    seconds: &'l str,
+    /// Time that the request has run for, in seconds; `None` if the line was cut before it.
+    seconds: Option<&'l str>,
 }
 
 impl SlowLog {
@@ -69,7 +74,7 @@ impl SlowLog {
             }
             if let Some((_, function)) = line.strip_prefix("[0x").and_then(|rest| rest.split_once("] ")) {
                 if trace.functions.len() < MAX_FUNCTIONS {
-                    trace.functions.push(function.to_owned());
+                    trace.functions.push(function.chars().take(MAX_FUNCTION).collect());
                 }
                 return true;
             }
@@ -82,11 +87,15 @@ impl SlowLog {
                 request,
                 seconds,
             } = slow;
+            let time = match seconds {
+                Some(seconds) => format!("has run for {seconds} s"),
+                None => "has run for longer than `slow`".to_owned(),
+            };
             tracing::warn!(
                 site = site.as_deref(),
                 script,
                 php = pool,
-                "slow request: {request} has run for {seconds} s"
+                "slow request: {request} {time}"
             );
             return true;
         }
@@ -124,21 +133,24 @@ impl SlowLog {
     }
 }
 
-/// Parses the warning about a slow request.
+/// Parses the warning about a slow request, even if its end is missing: no part of the query may be logged.
 fn slow_request(line: &str) -> Option<SlowRequest<'_>> {
     let (_, rest) = line.split_once("] WARNING: [pool ")?;
     let (_, rest) = rest.split_once(", script '")?;
-    let (rest, seconds) = rest.rsplit_once("\") executing too slow (")?;
+    let (rest, end) = match rest.rsplit_once("\") executing too slow (") {
+        Some((rest, end)) => (rest, Some(end)),
+        None => (rest, None),
+    };
     let (script, request) = rest.split_once("' (request: \"")?;
-    let (seconds, _) = seconds.split_once(" sec)")?;
-    // Six decimal places are more than the interval at which php-fpm checks.
-    let end = seconds
-        .find('.')
-        .map_or(seconds.len(), |at| (at + 2).min(seconds.len()));
+    let seconds = end.and_then(|end| end.split_once(" sec)")).map(|(seconds, _)| {
+        // Six decimal places are more than the interval at which php-fpm checks.
+        let end = seconds.find('.').map_or(seconds.len(), |at| at + 2);
+        seconds.get(..end).unwrap_or(seconds)
+    });
     Some(SlowRequest {
         script,
-        request,
-        seconds: &seconds[..end],
+        request: request.split('?').next().unwrap_or_default(),
+        seconds,
     })
 }
 
@@ -173,6 +185,13 @@ mod tests {
         assert_eq!(trace.functions, vec!["sleep() /w/a.php:2"; MAX_FUNCTIONS]);
         assert!(!log.take(&format!("{TIME} NOTICE: finished trace of 4")));
         assert_eq!(log.trace, None);
+        assert!(log.take(&format!("{TIME}  [pool p] pid 4")));
+        assert!(log.take(&format!(
+            "[0x00007ffb44e151a0] {}() /w/a.php:2",
+            "é".repeat(2 * MAX_FUNCTION)
+        )));
+        let functions = log.trace.take().map(|trace| trace.functions);
+        assert_eq!(functions, Some(vec!["é".repeat(MAX_FUNCTION)]));
         // Without a trace these lines have another meaning.
         assert!(!log.take("script_filename = /w/a.php"));
         assert!(!log.take("[0x00007ffb44e151a0] sleep() /w/a.php:2"));
@@ -191,15 +210,23 @@ mod tests {
         for (script, request) in [
             ("/w/it's.php", "GET /"),
             ("/w/a.php", "GET /?a=\") executing too slow (1 sec)"),
+            ("/w/a.php", "GET /?token=secret?x"),
         ] {
             let line = line(script, request);
-            let expected = SlowRequest {
+            let expected = |seconds| SlowRequest {
                 script,
-                request,
-                seconds: "12",
+                request: "GET /",
+                seconds,
             };
-            assert_eq!(slow_request(&line), Some(expected));
+            assert_eq!(slow_request(&line), Some(expected(Some("12"))));
+            // php-fpm cuts long lines.
+            let (cut, _) = line.split_once("\") executing").expect("a time");
+            assert_eq!(slow_request(cut), Some(expected(None)));
         }
+        let cut = format!("{TIME} WARNING: [pool p] child 4, script '/w/a.php' (request: \"GET /a?token=secr");
+        assert_eq!(slow_request(&cut).map(|slow| slow.request), Some("GET /a"));
+        let odd = line("/w/a.php", "GET /").replace("12 sec", "1.é sec");
+        assert_eq!(slow_request(&odd).and_then(|slow| slow.seconds), Some("1.é"));
         for other in ["", "executing too slow", "] WARNING: [pool p] child 4 exited"] {
             assert_eq!(slow_request(other), None);
         }

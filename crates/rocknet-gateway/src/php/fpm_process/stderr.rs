@@ -12,8 +12,8 @@ use crate::php::event::PhpEvent;
 
 /// Number of the last lines on standard error that are reported when a process ends.
 const STDERR_TAIL: usize = 6;
-/// Maximum length of a line on standard error in bytes; a longer line is split.
-const MAX_LINE: u64 = 1024;
+/// Maximum length of a line on standard error in bytes; a longer line is split. php-fpm itself writes at most 2048.
+const MAX_LINE: u64 = 4096;
 /// Mark of a php-fpm message of level notice.
 const NOTICE: &str = "] NOTICE: ";
 /// End of the message by which php-fpm reports that it accepts requests.
@@ -61,6 +61,8 @@ pub fn read(stderr: PipeReader, run: Run, mut slow_log: SlowLog, tail: StderrTai
     let read = move || {
         let mut reader = BufReader::new(stderr);
         let mut line = Vec::new();
+        // True if the next piece continues a line of the log of slow requests, which may contain the query.
+        let mut is_rest_of_slow = false;
         loop {
             line.clear();
             match reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
@@ -68,7 +70,8 @@ pub fn read(stderr: PipeReader, run: Run, mut slow_log: SlowLog, tail: StderrTai
                 _ => break,
             }
             let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-            if slow_log.take(&text) {
+            if is_rest_of_slow || slow_log.take(&text) {
+                is_rest_of_slow = !line.ends_with(b"\n");
                 continue;
             }
             log_line(slow_log.pool(), &text);
