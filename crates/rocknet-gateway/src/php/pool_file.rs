@@ -64,12 +64,7 @@ impl PoolFile<'_> {
         for (name, value) in fixed_settings(pool) {
             let _ = writeln!(text, "php_value[{name}] = \"{value}\"");
         }
-        let ini = pool
-            .settings
-            .ini
-            .iter()
-            .filter(|(name, _)| !takes_effect_at_start(name));
-        for (name, value) in ini {
+        for (name, value) in pool.settings.ini.iter().filter(|(name, value)| is_in_pool(name, value)) {
             let _ = writeln!(text, "php_admin_value[{name}] = {}", quoted(value));
         }
         self.write_env(pool, &mut text);
@@ -119,8 +114,22 @@ pub fn fixed_settings(pool: &Pool) -> Vec<(&'static str, String)> {
     all
 }
 
+/// Returns true for a setting that the pool file sets, so that scripts cannot change it.
+fn is_in_pool(name: &str, value: &str) -> bool {
+    match name {
+        // Loads a file. Scripts cannot change it.
+        "zend_extension" => false,
+        // OPcache refuses to be enabled after the start, even if it is enabled.
+        "opcache.enable" => ["", "0", "off", "no", "false", "none"]
+            .iter()
+            .any(|off| value.eq_ignore_ascii_case(off)),
+        _ => true,
+    }
+}
+
 /// Returns true for a setting that PHP reads only when it starts, such as the memory of OPcache. It has to be on the
-/// command line, because settings of a pool are applied later.
+/// command line, because settings of a pool are applied later. It is in the pool file too, because scripts could change
+/// some of the settings of the command line, such as `opcache.revalidate_freq`.
 fn takes_effect_at_start(name: &str) -> bool {
     name == "zend_extension" || ["opcache.", "apc."].iter().any(|prefix| name.starts_with(prefix))
 }
@@ -235,6 +244,8 @@ mod tests {
                 ("error_append_string", "a\"b;c${HOME}\\d[x] = y"),
                 ("auto_prepend_file", "/it's"),
                 ("opcache.memory_consumption", "64"),
+                ("opcache.enable", "1"),
+                ("zend_extension", "x.so"),
             ]),
             env: map(&[("SECRET", "$HOME\"\n"), ("HOME", "/elsewhere")]),
             idle: Duration::from_secs(90),
@@ -261,6 +272,7 @@ mod tests {
                 "php_admin_value[memory_limit] = '256M'",
                 "php_admin_value[error_append_string] = 'a\"b;c${HOME}\\d[x] = y'",
                 "php_admin_value[auto_prepend_file] = \"/it's\"",
+                "php_admin_value[opcache.memory_consumption] = '64'",
                 "env[SECRET] = $ROCKNET_ENV_SECRET",
                 "env[HOME] = $ROCKNET_ENV_HOME",
                 "env[USER] = \"alice\"",
@@ -269,6 +281,9 @@ mod tests {
                 "slowlog = /dev/stderr",
             ],
         );
-        assert!(!text.contains("opcache") && !text.contains("/home/alice"), "{text}");
+        for absent in ["opcache.enable", "zend_extension", "/home/alice"] {
+            assert!(!text.contains(absent), "{absent} in {text}");
+        }
+        assert!(is_in_pool("opcache.enable", "Off"));
     }
 }

@@ -17,7 +17,7 @@ fn started(keys: &str) -> Running {
         ("www/env.php", "<?php echo json_encode(getenv($_GET['name']));"),
         (
             "www/change.php",
-            "<?php var_dump(@ini_set('memory_limit', '1G')); echo ini_get('memory_limit');",
+            "<?php $name = $_GET['name']; var_dump(@ini_set($name, '0')); echo ini_get($name);",
         ),
         (
             "www/opcache.php",
@@ -39,7 +39,8 @@ fn scripts_get_the_settings_of_their_site() {
     let keys = format!(
         "[site.default.php]\nworkers = 3\nidle = \"1m\"\n[site.default.php.ini]\nmemory_limit = \"77M\"\n\
          display_errors = true\nprecision = 9\nerror_append_string = '{odd}'\nerror_prepend_string = \"it's\"\n\
-         \"opcache.memory_consumption\" = 99\n[site.default.php.env]\nODD = '{odd}'\nQUOTE = \"it's\"\n\
+         \"opcache.memory_consumption\" = 99\n\"opcache.revalidate_freq\" = 7\n\"opcache.validate_timestamps\" = \
+         true\n[site.default.php.env]\nODD = '{odd}'\nQUOTE = \"it's\"\n\
          HOME = \"/elsewhere\"\nLD_PRELOAD = \"/none.so\"\n"
     )
     .replace("${", "$${");
@@ -57,7 +58,15 @@ fn scripts_get_the_settings_of_their_site() {
         assert_eq!(ini(name), expected, "{name}");
     }
     assert_eq!(server.get("/opcache.php").text(), (99 << 20).to_string());
-    assert_eq!(server.get("/change.php").text(), "bool(false)\n77M");
+    for (name, value) in [
+        ("memory_limit", "77M"),
+        ("opcache.memory_consumption", "99"),
+        ("opcache.revalidate_freq", "7"),
+        ("opcache.validate_timestamps", "1"),
+    ] {
+        let found = server.get(&format!("/change.php?name={name}")).text();
+        assert_eq!(found, format!("bool(false)\n{value}"), "{name}");
+    }
     let env = |name: &str| server.get(&format!("/env.php?name={name}")).text();
     let json = |text: &str| serde_json::to_string(text).expect("JSON").replace('/', "\\/");
     for (name, expected) in [
