@@ -1,6 +1,7 @@
 //! The server's interface to the PHP that it runs itself: plans the pools of a configuration, then applies the plan.
 //! Dropping the manager ends all pools.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use super::event::PhpEvent;
 use super::pool::{self, PhpProgram, Pool};
 use super::report::{PoolReport, processes};
 use super::run_folder::RunFolder;
+use super::sockets::PoolDescription;
 use super::supervisor::Supervisor;
 use super::{PhpSockets, WantedPhp, choose, installed, lock, pool_names, settings, settings_mut, wanted};
 
@@ -43,9 +45,25 @@ struct RunningSupervisor {
     folder: RunFolder,
 }
 
-/// Pools of a configuration that is not in force yet.
+/// Pools of a configuration that is not in force yet. Dropping it without applying it leaves the pools in force as they
+/// are.
 #[must_use = "the plan must be applied, otherwise no PHP listens on its sockets"]
-pub struct PhpPlan(Vec<(u32, Pool)>);
+pub struct PhpPlan {
+    pools: Vec<(u32, Pool)>,
+    /// Names and sites of the pools, by socket.
+    descriptions: BTreeMap<PathBuf, PoolDescription>,
+    /// Sockets of pools that are not in force, whose state is removed if the plan is not applied.
+    added: Vec<PathBuf>,
+    sockets: Arc<PhpSockets>,
+}
+
+impl Drop for PhpPlan {
+    fn drop(&mut self) {
+        for socket in &self.added {
+            self.sockets.forget(socket);
+        }
+    }
+}
 
 impl PhpManager {
     /// Creates the manager. It starts no process and creates no folder until a configuration requires PHP.
@@ -74,7 +92,7 @@ impl PhpManager {
     pub fn plan(&self, config: &mut Config) -> Result<PhpPlan, String> {
         let wanted = wanted(config);
         if wanted.is_empty() {
-            return Ok(PhpPlan(Vec::new()));
+            return Ok(self.new_plan(Vec::new(), BTreeMap::new(), Vec::new()));
         }
         let mut state = lock(&self.state);
         let folder = state.folder().map_err(|(path, error)| {
@@ -122,31 +140,55 @@ impl PhpManager {
         let planned = pools
             .iter()
             .map(|(number, pool)| (pool::socket(&folder, *number), pool));
-        let described = pool_names::describe(config, planned);
-        // Pools of the configuration in force keep their names until the plan is applied.
-        let in_force: Vec<_> = state
-            .pools
-            .iter()
-            .map(|(number, _)| pool::socket(&folder, *number))
-            .collect();
-        self.sockets
-            .describe(described, |socket| in_force.iter().any(|kept| kept == socket));
-        Ok(PhpPlan(pools))
+        let descriptions = pool_names::describe(config, planned);
+        let is_in_force = |socket: &PathBuf| {
+            let mut in_force = state.pools.iter();
+            in_force.any(|(number, _)| pool::socket(&folder, *number) == *socket)
+        };
+        // Back ends are created before the plan is applied, and are named by their pools. Pools of the configuration in
+        // force keep their names until then.
+        let new = descriptions.iter().filter(|(socket, _)| !is_in_force(socket));
+        let new: BTreeMap<_, _> = new.map(|(socket, new)| (socket.clone(), new.clone())).collect();
+        let added = new.keys().cloned().collect();
+        self.sockets.describe(new, |_| true);
+        Ok(self.new_plan(pools, descriptions, added))
+    }
+
+    fn new_plan(
+        &self,
+        pools: Vec<(u32, Pool)>,
+        descriptions: BTreeMap<PathBuf, PoolDescription>,
+        added: Vec<PathBuf>,
+    ) -> PhpPlan {
+        PhpPlan {
+            pools,
+            descriptions,
+            added,
+            sockets: Arc::clone(&self.sockets),
+        }
     }
 
     /// Runs the planned pools, and retires all others.
     ///
     /// # Errors
     ///
-    /// Returns the error of the system if the supervisor thread cannot be started.
-    pub fn apply(&self, plan: PhpPlan) -> std::io::Result<()> {
+    /// Returns the error of the system if the supervisor thread cannot be started. The pools in force then stay.
+    pub fn apply(&self, mut plan: PhpPlan) -> std::io::Result<()> {
         let mut state = lock(&self.state);
-        let PhpPlan(pools) = plan;
-        state.pools.clone_from(&pools);
-        if let Some(running) = &mut state.running {
+        let ManagerState { pools, running, .. } = &mut *state;
+        if let Some(running) = running {
             running.start(&self.sockets)?;
-            let _ = running.events.send(PhpEvent::SetPools(pools));
+            let folder = running.folder.path();
+            // Pools that retire keep their names until they have ended.
+            let in_force = pools.iter().map(|(number, _)| pool::socket(folder, *number));
+            let in_force: Vec<_> = in_force.collect();
+            self.sockets.describe(std::mem::take(&mut plan.descriptions), |socket| {
+                in_force.iter().any(|kept| kept == socket)
+            });
+            let _ = running.events.send(PhpEvent::SetPools(plan.pools.clone()));
         }
+        plan.added.clear();
+        *pools = std::mem::take(&mut plan.pools);
         Ok(())
     }
 

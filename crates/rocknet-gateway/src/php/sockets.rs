@@ -19,7 +19,8 @@ pub struct PhpSockets {
     responded: Mutex<BTreeMap<PathBuf, Arc<AtomicBool>>>,
     /// Progress of the pools by socket.
     progress: Mutex<BTreeMap<PathBuf, PoolProgress>>,
-    /// Names and sites of the pools by socket, for the current configuration and the planned one.
+    /// Names and sites of the pools by socket: of those in force, of those that retire, and of planned ones that are
+    /// not in force yet.
     descriptions: Mutex<BTreeMap<PathBuf, PoolDescription>>,
 }
 

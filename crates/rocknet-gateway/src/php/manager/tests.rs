@@ -74,3 +74,37 @@ fn requests_wait_from_the_start_of_a_halted_pool() {
     assert_eq!(manager.sockets.failure(&socket), None);
     assert!(matches!(events.try_recv(), Ok(PhpEvent::Start(1))));
 }
+
+/// Returns a configuration in which each of these sites has a PHP of its own with this number of processes. Its version
+/// is not installed anywhere, so no process is started.
+fn config(root: &std::path::Path, sites: &[(&str, u32)]) -> Config {
+    let site = |(name, workers): &(&str, u32)| {
+        let root = root.display();
+        format!(
+            "[site.\"{name}\"]\nlisten = \"http://127.0.0.1:0\"\nroot = \"{root}\"\nphp = {{ version = \"5.1\", workers = {workers} }}\n"
+        )
+    };
+    let text: String = sites.iter().map(site).collect();
+    let loaded = rocknet_config::parse(&text, &root.join("rocknet.toml"), &rocknet_config::ProcessEnvironment);
+    loaded.unwrap_or_else(|report| panic!("{report}")).config
+}
+
+#[test]
+fn a_plan_that_is_not_applied_changes_no_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let manager = PhpManager::new(folder.path().to_owned());
+    let names = || manager.report().into_iter().map(|pool| pool.name).collect::<Vec<_>>();
+    let plan = |sites: &[(&str, u32)]| manager.plan(&mut config(folder.path(), sites)).unwrap();
+    manager.apply(plan(&[("a.test", 2)])).unwrap();
+    assert_eq!(names(), ["5.1/a.test"]);
+    let socket = |number| pool::socket(lock(&manager.state).folder().unwrap().as_path(), number);
+    // The pool stays, under the name of another site, and there is a second one.
+    let rejected = plan(&[("b.test", 2), ("c.test", 3)]);
+    assert_eq!(manager.sockets.name(&socket(2)).as_deref(), Some("5.1/c.test"));
+    assert_eq!(names(), ["5.1/a.test"]);
+    drop(rejected);
+    assert_eq!(names(), ["5.1/a.test"]);
+    assert_eq!(manager.sockets.name(&socket(2)), None);
+    manager.apply(plan(&[("b.test", 2), ("c.test", 3)])).unwrap();
+    assert_eq!(names(), ["5.1/b.test", "5.1/c.test"]);
+}
