@@ -41,10 +41,12 @@ pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
         Err(error) => return failed_root(tree, &error),
     };
     // Names with a leading dot, except `.well-known`, are not served, because they are private to the operator: files
-    // of version control, editors and the shell.
+    // of version control, editors and the shell. After a script, they are names of the application and not of files:
+    // `/remote.php/dav/files/ada/.bashrc`.
     let safe = SafePath::from_decoded(path);
     if safe.as_ref().is_ok_and(SafePath::has_dot_segment) {
-        return Target::Failed(Status::NOT_FOUND);
+        let script = script_in_path(lookup, &root, tree, path);
+        return script.map_or(Target::Failed(Status::NOT_FOUND), Target::Script);
     }
     let found = match first_match(lookup, &root, tree, safe.is_ok().then_some(path)) {
         Err(Status::NOT_FOUND) => match (script_in_path(lookup, &root, tree, path), &tree.fallback) {

@@ -22,6 +22,9 @@ mod client;
 #[path = "examples/git.rs"]
 mod git;
 
+#[path = "examples/nextcloud.rs"]
+mod nextcloud;
+
 use client::Client;
 
 /// Time limit of every response, ample for a busy machine.

@@ -62,6 +62,13 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
             ("/a.php/b/c", "/a.php", Some("/b/c")),
             ("/a.php/x.php/y", "/a.php", Some("/x.php/y")),
             ("/a.php/Special:Search", "/a.php", Some("/Special:Search")),
+            // After a script, names with a leading dot are not names of files.
+            ("/a.php/dav/.bashrc", "/a.php", Some("/dav/.bashrc")),
+            (
+                "/index.php/.well-known/webfinger",
+                "/index.php",
+                Some("/.well-known/webfinger"),
+            ),
             ("/b/", "/b/index.php", None),
             ("/nothing/here", "/index.php", None),
             ("/wiki/Special:Search", "/index.php", None),
@@ -101,6 +108,9 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
             ("/code.phtml", 403, ""),
             ("/UPPER.PHP", 403, ""),
             ("/.hidden/x.php", 404, ""),
+            ("/.hidden/x.php/.y", 404, ""),
+            ("/missing.php/.y", 404, ""),
+            ("/c/.hidden/a.php/.y", 404, ""),
             ("/.hidden/x.php/Special:y", 404, ""),
         ] {
             let response = client.get(path);
@@ -126,6 +136,7 @@ fn paths_lead_to_scripts_files_and_the_front_controller() {
     for (line, status) in [
         ("POST /a.php", 200),
         ("PUT /a.php/x", 200),
+        ("PUT /a.php/.x", 200),
         ("OPTIONS /a.php", 200),
         ("BREW /nothing", 200),
         ("POST /pic.jpg", 405),
