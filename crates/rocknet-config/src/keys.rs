@@ -9,6 +9,7 @@ mod browse;
 mod cache;
 mod cgi;
 mod controller;
+mod cors;
 mod forwarding;
 mod http3;
 mod key;
@@ -46,6 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         site::KEYS,
         php::KEYS,
         browse::KEYS,
+        cors::KEYS,
         rule::KEYS,
         tls::KEYS,
         http3::KEYS,

@@ -46,7 +46,7 @@ pub use browse::{Browse, ListingView, ZipLimits};
 pub use cgi::{Cgi, MAX_PROGRAMS};
 pub use config::Config;
 pub use controller::{Controller, RunOn};
-pub use cors::Cors;
+pub use cors::{Cors, OriginPattern, Origins};
 pub use host_folders::HostFolders;
 pub use http3::Http3;
 pub use limits::Limits;

@@ -7,6 +7,7 @@ pub(crate) mod auth;
 pub(crate) mod browse;
 pub(crate) mod cgi;
 pub(crate) mod controller;
+pub(crate) mod cors;
 pub(crate) mod field;
 pub(crate) mod host;
 pub(crate) mod network;

@@ -85,6 +85,10 @@ fn a_default_written_out_changes_nothing() {
                 let short = parse(&config_with(Section::Site, short)).unwrap();
                 expected.sites[0].settings.browse = short.sites[0].settings.browse.clone();
             }
+            if *section == Section::Cors {
+                let short = parse(&config_with(Section::Site, "cors = true")).unwrap();
+                expected.sites[0].settings.cors = short.sites[0].settings.cors.clone();
+            }
             if *section == Section::Cgi {
                 let short = parse(&config_with(Section::Site, "cgi = \"/cgi-bin\"")).unwrap();
                 expected.sites[0].settings.cgi = short.sites[0].settings.cgi.clone();

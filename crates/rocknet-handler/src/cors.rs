@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rocknet_config::model::Cors;
+use rocknet_config::model::{Cors, Origins};
 use rocknet_config::template::{Placeholder, Values};
 use rocknet_proto::fields::FieldList;
 use rocknet_proto::method::Method;
@@ -20,11 +20,12 @@ const MAX_ORIGIN: usize = 512;
 /// Maximum length of the lists of a preflight request in bytes.
 const MAX_LIST: usize = 4_096;
 
-/// Seconds for which browsers remember the response to a preflight request.
-const MAX_AGE_S: &str = "600";
+const ALLOW_ORIGIN: &str = "Access-Control-Allow-Origin";
 
-/// Fields that scripts of other origins can read besides those that are always readable.
-const EXPOSED: &str = "Content-Length, Content-Range, Date, ETag, Link, Location, Retry-After, X-Request-Id";
+const RESOURCE_POLICY: &str = "Cross-Origin-Resource-Policy";
+
+/// Origin of pages whose origin is hidden.
+const OPAQUE: &str = "null";
 
 /// Filter that adds the fields of CORS to the responses of routes with `cors`.
 pub struct CorsFields {
@@ -68,34 +69,51 @@ impl CorsFields {
         let (Some(cors), Some(values)) = (&route.cors, values) else {
             return;
         };
-        if fields.value("Access-Control-Allow-Origin").is_some() {
+        if fields.value(ALLOW_ORIGIN).is_some() {
             return;
         }
-        // The response depends on the origin even if it has none, so that caches keep both forms apart.
-        fields.add("Vary", "Origin");
+        let is_same_for_all = cors.origins == Origins::All && !cors.credentials;
+        if !is_same_for_all {
+            // The response depends on the origin even if it has none, so that caches keep both forms apart.
+            fields.add("Vary", "Origin");
+        }
         let origin = values.value(&self.origin);
-        let Some(origin) = plain(&origin, MAX_ORIGIN).filter(|origin| cors.permits(origin)) else {
-            return;
-        };
-        fields.set("Access-Control-Allow-Origin", origin);
-        fields.set("Access-Control-Allow-Credentials", "true");
-        fields.set("Cross-Origin-Resource-Policy", "cross-origin");
+        let permitted = plain(&origin, MAX_ORIGIN).filter(|origin| cors.permits(origin));
+        match (is_same_for_all, permitted) {
+            (true, _) => fields.set(ALLOW_ORIGIN, "*"),
+            (false, Some(origin)) => fields.set(ALLOW_ORIGIN, origin),
+            (false, None) => return,
+        }
+        // Sandboxed frames and local files of any website have the origin `null`, so it never gets credentials.
+        if cors.credentials && permitted != Some(OPAQUE) {
+            fields.set("Access-Control-Allow-Credentials", "true");
+        }
+        if fields.value(RESOURCE_POLICY).is_none() {
+            fields.set(RESOURCE_POLICY, "cross-origin");
+        }
         let method = values.value(&self.method);
         let is_options = &*values.value(&Placeholder::Method) == b"OPTIONS";
-        let Some(method) = plain(&method, MAX_LIST).filter(|_| is_options) else {
-            fields.set("Access-Control-Expose-Headers", EXPOSED);
+        let Some(method) = plain(&method, MAX_LIST).filter(|_| is_options && permitted.is_some()) else {
+            if !cors.expose.is_empty() {
+                fields.set("Access-Control-Expose-Headers", cors.expose.join(", "));
+            }
             return;
         };
         fields.add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers");
-        fields.set("Access-Control-Allow-Methods", method);
-        // A wildcard does not apply to requests with credentials, so the requested names are repeated.
-        if let Some(headers) = plain(&values.value(&self.headers), MAX_LIST) {
-            fields.set("Access-Control-Allow-Headers", headers);
+        // A wildcard does not apply to requests with credentials, so the requested method and names are repeated.
+        match &cors.methods[..] {
+            [] => fields.set("Access-Control-Allow-Methods", method),
+            methods => fields.set("Access-Control-Allow-Methods", methods.join(", ")),
+        }
+        match (&cors.headers[..], plain(&values.value(&self.headers), MAX_LIST)) {
+            ([], None) => {}
+            ([], Some(requested)) => fields.set("Access-Control-Allow-Headers", requested),
+            (names, _) => fields.set("Access-Control-Allow-Headers", names.join(", ")),
         }
         if &*values.value(&self.private_network) == b"true" {
             fields.set("Access-Control-Allow-Private-Network", "true");
         }
-        fields.set("Access-Control-Max-Age", MAX_AGE_S);
+        fields.set("Access-Control-Max-Age", cors.max_age.as_secs().to_string());
     }
 }
 

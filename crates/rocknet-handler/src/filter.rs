@@ -19,6 +19,8 @@ pub enum Phase {
     Encode,
     /// Adds the fields that permit pages of other origins to read responses.
     Cors,
+    /// Adds the fields of `harden`.
+    Harden,
     /// Adds the fields of the route.
     Headers,
 }

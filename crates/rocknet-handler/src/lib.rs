@@ -51,6 +51,7 @@ pub mod fixed;
 pub mod forwarded;
 pub mod guard;
 pub mod handler;
+pub mod harden;
 pub mod headers;
 pub mod interim;
 pub mod open_file;

@@ -30,6 +30,8 @@ pub struct Route {
     pub headers: BTreeMap<String, Template>,
     /// Permission for pages of other origins to read responses.
     pub cors: Option<Cors>,
+    /// True if responses get the fields of `harden`.
+    pub harden: bool,
     /// True if a value in `headers` has placeholders, or if `cors` is set, so that a response needs the values of its
     /// request.
     pub has_placeholders: bool,
@@ -116,6 +118,7 @@ impl Route {
             has_placeholders: settings.cors.is_some()
                 || headers.values().any(|template| template.as_constant().is_none()),
             cors: settings.cors.clone(),
+            harden: settings.harden,
             headers,
             errors: settings.errors.clone(),
             redirects: Redirects::new(&settings.redirects).map_err(|error| error.to_string())?,

@@ -130,6 +130,8 @@ pub enum Section {
     Browse,
     /// `zip` of `browse`.
     Zip,
+    /// `cors` of a site or route.
+    Cors,
 }
 
 impl Section {
@@ -167,6 +169,7 @@ impl Section {
         Section::Auth,
         Section::Browse,
         Section::Zip,
+        Section::Cors,
     ];
 
     /// Returns the header of the section, as messages and the reference name it.
@@ -204,6 +207,7 @@ impl Section {
             Section::Auth => "`auth` of a site or route",
             Section::Browse => "`browse` of a site or route",
             Section::Zip => "`zip` of `browse`",
+            Section::Cors => "`cors` of a site or route",
         }
     }
 }

@@ -317,10 +317,6 @@ const WORDS: &[(&[&str], Advice)] = &[
         Equivalent("write include = [\"sites/*.toml\"] at the top of the file"),
     ),
     (
-        &["cors"],
-        Equivalent("write headers = { Access-Control-Allow-Origin = \"*\" }"),
-    ),
-    (
         &["websocket", "websockets", "upgrade"],
         Equivalent("remove it: proxies forward WebSocket automatically"),
     ),

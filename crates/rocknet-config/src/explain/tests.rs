@@ -239,7 +239,7 @@ scgi = "b:1"
     assert_eq!(shown("/files/x", SettingGroup::Limits)[0], "priority \"low\" 8");
     assert_eq!(
         shown("/app/x", SettingGroup::Filters),
-        ["compress true 0", "headers.A \"1\" 4"]
+        ["compress true 0", "headers.A \"1\" 4", "harden false 0", "cors false 0"]
     );
     assert_eq!(
         shown("/app/x", SettingGroup::Rules),

@@ -218,6 +218,20 @@ pub(super) const KEYS: &[Key] = &[
     .example("headers = { \"X-Frame-Options\" = \"DENY\", \"Cache-Control\" = \"max-age=3600\" }")
     .foreign_names(&["add_header", "header", "Header", "response_headers", "setenv.add-response-header"]),
     Key::new(
+        "harden",
+        BOTH,
+        Kind::Boolean,
+        "Adds the header fields by which browsers limit attacks, unless the application sends its own: \
+         `X-Content-Type-Options: nosniff`, `X-Frame-Options: SAMEORIGIN`, `Referrer-Policy: \
+         strict-origin-when-cross-origin`, `Cross-Origin-Opener-Policy: same-origin-allow-popups` and \
+         `Content-Security-Policy: base-uri 'self'; frame-ancestors 'self'`. `X-Powered-By`, `X-AspNet-Version` and \
+         `X-Generator` of applications are removed. `headers` changes single fields.",
+    )
+    .group(SettingGroup::Filters)
+    .sets(&[Target::Settings(field!(harden))])
+    .example("harden = true")
+    .foreign_names(&["security_headers", "secure_headers", "helmet"]),
+    Key::new(
         "push",
         BOTH,
         Kind::Map { name: "page", value: &Kind::Several(&Kind::Text("path below the site")) },

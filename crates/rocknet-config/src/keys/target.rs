@@ -2,8 +2,8 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Admin, Application, Browse, Cache, Cgi, Events, Health, Host, Http3, Limits, Log, Mirror, PhpSettings,
-    Protocol, Proxy, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole,
+    AccessLog, Admin, Application, Browse, Cache, Cgi, Cors, Events, Health, Host, Http3, Limits, Log, Mirror,
+    PhpSettings, Protocol, Proxy, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole,
     WeightedUpstream, ZipLimits,
 };
 
@@ -75,6 +75,7 @@ models! {
     PhpSettings: Some(PhpSettings::default()),
     Browse: Some(Browse::default()),
     ZipLimits: Some(ZipLimits::default()),
+    Cors: Some(Cors::default()),
 }
 
 /// Returns an upstream with an empty address. The defaults of its other fields do not depend on the address.

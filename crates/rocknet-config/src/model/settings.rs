@@ -91,9 +91,10 @@ with_defaults! {
         pub auth: Option<Auth> = None,
         /// Header fields added to every response; an empty value removes a field.
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
-        /// Permission for pages of other origins to read responses; `None`: browsers deny it. Only `rocknet serve` sets
-        /// it.
+        /// Permission for pages of other origins to read responses; `None`: browsers deny it.
         pub cors: Option<Cors> = None,
+        /// Adds header fields by which browsers limit attacks.
+        pub harden: bool = false,
         /// Error pages: paths below the site by status.
         pub errors: BTreeMap<u16, String> = BTreeMap::new(),
         /// Redirects, sorted by the derived order of [`Pattern`].

@@ -119,6 +119,7 @@ pub fn markdown() -> String {
             Section::Auth,
             Section::Browse,
             Section::Zip,
+            Section::Cors,
         ],
     );
     write_section(
@@ -195,6 +196,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Auth => format!("auth.{}", key.name),
         Section::Browse => format!("browse.{}", key.name),
         Section::Zip => format!("browse.zip.{}", key.name),
+        Section::Cors => format!("cors.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

@@ -142,6 +142,7 @@ fn name(section: Section) -> &'static str {
         Section::Auth => "auth",
         Section::Browse => "browse",
         Section::Zip => "zip",
+        Section::Cors => "cors",
         Section::Ca => "ca",
         Section::TlsDns => "tls_dns",
     }

@@ -32,6 +32,7 @@ mod cgi;
 mod conditions;
 mod content;
 mod controllers;
+mod cors;
 mod encoding;
 mod files;
 mod framing;

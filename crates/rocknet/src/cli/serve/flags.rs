@@ -88,7 +88,11 @@ impl SiteFlags {
                 site.settings.browse = None;
             }
             if self.cors {
-                site.settings.cors = Some(Cors::default());
+                // A developer wants requests with the cookies of the application to work from any port.
+                site.settings.cors = Some(Cors {
+                    credentials: true,
+                    ..Cors::default()
+                });
             }
             if !self.quiet {
                 site.access = AccessLog {
