@@ -48,8 +48,29 @@ pub(crate) struct Site {
     pub routes: Vec<SiteRoute>,
     pub rules: Vec<SiteRule>,
     pub notes: Vec<Note>,
+    /// Stage of the rules that are added.
+    pub stage: RuleStage,
     /// Indices of the routes by pattern.
     by_pattern: HashMap<String, usize>,
+}
+
+/// Place of a rule among the rules of its site. The other server evaluates its directives in this order, wherever they
+/// stand in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum RuleStage {
+    /// Rules of the whole site.
+    #[default]
+    Site,
+    /// Rules of one path.
+    Exact,
+    /// Rules of a regular expression.
+    Expression,
+    /// Rules of a prefix.
+    Prefix,
+    /// Rewrites of a part of the site. Afterwards, the path is matched again.
+    Rewrite,
+    /// Refusals that apply to rewritten paths too.
+    Again,
 }
 
 /// A route of a site.
@@ -61,15 +82,20 @@ pub(crate) struct SiteRoute {
 }
 
 /// A rule of a site.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SiteRule {
     pub line: usize,
     pub keys: Vec<(&'static str, Value)>,
     /// The directive, for a note if the rule is refused.
     pub directive: String,
+    pub stage: RuleStage,
 }
 
 impl SiteRule {
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|(known, _)| *known == key)
+    }
+
     /// Returns true if the rule responds with an error.
     pub fn refuses_requests(&self) -> bool {
         let is_error = |value: &Value| matches!(value, Value::Number(status) if *status >= 400);
@@ -112,7 +138,57 @@ impl Site {
             line: directive.line,
             keys,
             directive: directive.text(),
+            stage: self.stage,
         });
+    }
+
+    /// Puts the rules in the order of their stages. Rules with `last` would skip the refusals of later stages, so they
+    /// lose it if there are later stages. Refusals before a rewrite are repeated after it, because the other server
+    /// applies them to the rewritten path too.
+    pub fn order_rules(&mut self) {
+        let first_rewrite = RuleStage::Rewrite;
+        if self
+            .rules
+            .iter()
+            .any(|rule| rule.stage == first_rewrite && rule.has("rewrite"))
+        {
+            let refusals = self
+                .rules
+                .iter()
+                .filter(|rule| rule.stage > RuleStage::Site && rule.refuses_requests());
+            let again = refusals.filter(|rule| rule.stage < first_rewrite).map(|rule| SiteRule {
+                stage: RuleStage::Again,
+                ..rule.clone()
+            });
+            let again: Vec<SiteRule> = again.collect();
+            self.rules.extend(again);
+        }
+        self.rules.sort_by_key(|rule| rule.stage);
+        let last_stage = self.rules.last().map_or(RuleStage::Site, |rule| rule.stage);
+        let mut notes = Vec::new();
+        for at in 0..self.rules.len() {
+            let (rule, later) = self.rules[at..]
+                .split_first_mut()
+                .map_or((None, &[][..]), |(rule, later)| (Some(rule), &*later));
+            let Some(rule) = rule.filter(|rule| rule.stage < last_stage && rule.has("last")) else {
+                continue;
+            };
+            rule.keys.retain(|(key, _)| *key != "last");
+            let is_followed = later.iter().any(|other| other.stage == rule.stage);
+            if is_followed {
+                notes.push((rule.line, rule.directive.clone()));
+            }
+        }
+        for (line, directive) in notes {
+            let message = "the rules that follow apply too, so that refusals of rewritten paths keep their effect";
+            self.notes.push(Note {
+                kind: NoteKind::Differs,
+                file: String::new(),
+                line,
+                directive,
+                message: message.to_owned(),
+            });
+        }
     }
 
     pub fn redirect(&mut self, pattern: &str, target: &str, status: u64, line: usize) {

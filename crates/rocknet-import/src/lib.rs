@@ -20,6 +20,7 @@
 mod access;
 mod apache;
 mod caddy;
+mod condition;
 mod directive;
 mod document;
 #[doc(hidden)]

@@ -1,9 +1,13 @@
 //! Translates configurations of nginx: a whole `nginx.conf`, or a file with `server` blocks.
 
 mod action;
+mod area;
+mod conditional;
 mod includes;
 mod location;
 mod log_format;
+mod mirror;
+mod nested;
 mod php;
 mod place;
 mod precedence;
@@ -13,6 +17,7 @@ mod restriction;
 mod rewriting;
 mod scope;
 mod server;
+mod test;
 mod tls;
 mod try_files;
 mod upstream;
@@ -53,13 +58,14 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
                 upstreams.insert(directive.argument(0).to_owned(), group);
             }
             ("user", _) => {
-                let message = "RockNet has an account of its own; scripts run as `server.script_user`: docs/php.md";
-                document.skip(directive, message);
+                let message = "RockNet has an account of its own, `rocknet`, which must be able to read the files; scripts run \
+                     as `server.script_user`: docs/php.md";
+                document.differs(directive, message);
             }
             ("events" | "pid" | "worker_processes" | "worker_rlimit_nofile" | "daemon" | "load_module", _) => {
                 document.unneeded(directive, "RockNet selects this itself");
             }
-            ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone", _) => {
+            ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "proxy_cache_path", _) => {
                 document.skip_unknown(directive);
             }
             // The format is part of the `access_log` that names it.
@@ -70,6 +76,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     }
     shared.finish();
     globals(&mut document, &mut shared);
+    shared.move_globals(&mut document);
     let mut hosts = Vec::new();
     for block in servers {
         hosts.push(server::translate(block, &shared, &http_tls, &upstreams, &mut document));

@@ -164,6 +164,7 @@ fn is_accepted(pattern: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::RuleStage;
 
     #[test]
     fn only_refused_paths_of_a_rule_are_dropped() {
@@ -174,6 +175,7 @@ mod tests {
                 ("respond", Value::Number(403)),
             ],
             directive: "deny".to_owned(),
+            stage: RuleStage::Site,
         };
         let mut partial = rule(&["/a", "/./b", "/c/*"]);
         assert_eq!(drop_paths(&mut partial).as_deref(), Some("/./b"));

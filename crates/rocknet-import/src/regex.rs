@@ -159,6 +159,23 @@ fn expand(expression: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
+/// Returns the host names of an expression that matches a few names, or all names of a domain: `*.example.com` for
+/// `^.+\.example\.com$`. Returns `None` for others.
+pub(crate) fn host_names(expression: &str) -> Option<Vec<String>> {
+    let rest = expression.strip_prefix('^')?.strip_suffix('$')?;
+    let every = [".+\\.", ".*\\.", "(.+)\\.", "(.*)\\.", "[^.]+\\.", "\\w+\\."];
+    let (start, rest) = match every.iter().find_map(|every| rest.strip_prefix(every)) {
+        Some(rest) => ("*.", rest),
+        None => ("", rest),
+    };
+    let names: Vec<String> = expand(rest)?.into_iter().map(|name| format!("{start}{name}")).collect();
+    let is_name = |name: &String| {
+        let plain = name.strip_prefix("*.").unwrap_or(name);
+        !plain.is_empty() && plain.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-')
+    };
+    names.iter().all(is_name).then_some(names)
+}
+
 /// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*` expresses
 /// it, the pattern is the expression itself. Returns `None` for an expression that RockNet cannot compile, and if the
 /// replacement refers with `%1` to a condition of Apache.
@@ -291,6 +308,16 @@ mod tests {
         }
         // Twelve pairs with seven patterns each are more than `MAX_PATTERNS`.
         assert_eq!(patterns(r"/(?:a|b|c|d)/.*\.(php|phar|phtml)$"), None);
+    }
+
+    #[test]
+    fn expressions_of_hosts_become_names() {
+        let names = |expression: &str| host_names(expression).map(|names| names.join(" "));
+        assert_eq!(names(r"^(www\.)?a\.test$").as_deref(), Some("www.a.test a.test"));
+        assert_eq!(names(r"^.+\.a\.test$").as_deref(), Some("*.a.test"));
+        for expression in [r"^www\d+\.a\.test$", r"a\.test$", r"^[^/]+$", r"^(?<sub>.+)\.a\.test$"] {
+            assert_eq!(names(expression), None, "{expression}");
+        }
     }
 
     #[test]

@@ -90,6 +90,15 @@ fn hostile_texts_are_translated_in_bounded_time() {
             format!("server {{ {} }}", "location /a { deny all; }\n".repeat(n / 10)),
         ),
         (
+            "refusals",
+            format!(
+                "server {{ {} }}",
+                (0..n / 20)
+                    .map(|i| format!("location ~ ^/a{i} {{ return 404; }}\n"))
+                    .collect::<String>()
+            ),
+        ),
+        (
             "redirects",
             format!(
                 "server {{ {} }}",

@@ -1,13 +1,15 @@
 //! Translates actions of nginx: `return`, `rewrite` and `if`.
 
-use rocknet_config::model::RegexPattern;
 use rocknet_config::template::Scope;
 
+use crate::condition::{self, Condition, Conditions};
 use crate::directive::Directive;
-use crate::document::{Notes, Site};
+use crate::document::{Notes, RuleStage, Site};
 use crate::placeholder;
 use crate::regex;
 use crate::value::Value;
+
+use super::area::LocationArea;
 
 /// Result of a `return`.
 pub(super) enum ReturnAction {
@@ -82,8 +84,12 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     is_target.then_some(ReturnAction::Redirect { target, status })
 }
 
-/// Translates a `rewrite` of a server or location. `within`: pattern of the location; `None` for a server.
-pub(super) fn rewrite(directive: &Directive, site: &mut Site, within: Option<&str>) {
+/// Mark of a placeholder in a replacement, before its captures are translated. No configuration contains it.
+const MARKS: (&str, &str) = ("\u{1}", "\u{2}");
+
+/// Translates a `rewrite`. `area`: paths of its location; `None` for a server. `tests`: alternatives under which it
+/// applies.
+pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&LocationArea>, tests: &[Conditions]) {
     let words = directive.words();
     let (expression, replacement, flag) = match words[..] {
         [expression, replacement] => (expression, replacement, ""),
@@ -92,71 +98,176 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, within: Option<&st
     };
     let keeps_query = !replacement.ends_with('?');
     let replacement = replacement.strip_suffix('?').unwrap_or(replacement);
-    let plain = replacement.replace("$request_uri", "");
-    let found = regex::rewrite(expression, replacement);
-    let Some((patterns, target)) = found.filter(|_| plain == replacement) else {
+    let marked = marked(replacement);
+    let found = marked.as_deref().and_then(|marked| regex::rewrite(expression, marked));
+    let Some((patterns, target)) = found else {
         let message =
             "the expression or its target has no counterpart: write [[site.\"…\".rule]] with `path` and `rewrite`";
         return site.skip(directive, message);
     };
-    let prefix = within.map(|pattern| pattern.trim_end_matches('*'));
-    if prefix.is_some_and(|prefix| !patterns.iter().all(|pattern| pattern.starts_with(prefix))) {
+    let target = target.replace(MARKS.0, "{").replace(MARKS.1, "}");
+    let has_captures = target.contains("{*}") || target.contains("{1}");
+    let within = match area {
+        None => Some(patterns),
+        // The whole path in place of the part that the pattern of the location would leave.
+        Some(area) => area.within(&patterns, has_captures),
+    };
+    let Some(patterns) = within else {
         return site.skip(directive, "the expression is not limited to its location: write a rule");
-    }
-    // `?` at the end drops the query of the request.
-    let target = if keeps_query { target } else { target + "?" };
-    let is_url = replacement.starts_with("http://") || replacement.starts_with("https://");
+    };
+    // `?` at the end drops the query of the request, which `{target}` contains.
+    let target = if keeps_query || target.ends_with("{target}") {
+        target
+    } else {
+        target + "?"
+    };
+    let is_url = target.starts_with("http://") || target.starts_with("https://");
     let status = match flag {
         "permanent" => Some(301),
         "redirect" => Some(302),
         _ if is_url => Some(302),
         _ => None,
     };
-    match status {
-        Some(status) => {
+    let is_unconditional =
+        matches!(tests, [conditions] if conditions.is_empty()) && area.is_none_or(|area| area.is_alone(&patterns));
+    let keys = match status {
+        Some(status) if is_unconditional => {
             for pattern in patterns {
                 site.redirect(&pattern, &target, status, directive.line);
             }
+            return;
         }
+        Some(status) => vec![("redirect", Value::Text(target)), ("status", Value::Number(status))],
         None => {
-            let mut keys = vec![("path", Value::texts(patterns)), ("rewrite", Value::Text(target))];
-            if matches!(flag, "last" | "break") {
+            let mut keys = vec![("rewrite", Value::Text(target))];
+            // After a rewrite in a location, nginx searches for a location again.
+            if matches!(flag, "last" | "break") && area.is_none() {
                 keys.push(("last", Value::Flag(true)));
             }
-            site.rule(directive, keys);
+            keys
+        }
+    };
+    let stage = area.map_or(RuleStage::Site, |_| RuleStage::Rewrite);
+    add(directive, site, stage, area, &patterns, tests, &keys);
+}
+
+/// Returns a replacement with marks in place of the variables that have placeholders; `None` if a variable has none.
+fn marked(replacement: &str) -> Option<String> {
+    // The query is kept anyway.
+    let text = ["$is_args$args", "?$args", "?$query_string", "$is_args$query_string"]
+        .iter()
+        .find_map(|end| replacement.strip_suffix(end))
+        .unwrap_or(replacement);
+    let text = match text.strip_prefix("$scheme://").and_then(|rest| {
+        ["$host", "$http_host", "$server_name"]
+            .iter()
+            .find_map(|host| rest.strip_prefix(host))
+    }) {
+        Some(path) if path.starts_with(['/', '$']) => path.to_owned(),
+        _ => text.replace("$server_name", "$host"),
+    };
+    if text.contains(['{', '}']) || text.contains(MARKS.0) {
+        return None;
+    }
+    let mut out = text;
+    for (variable, name) in [
+        ("$http_host", "authority"),
+        ("$host", "host"),
+        ("$scheme", "scheme"),
+        ("$request_uri", "target"),
+        ("$document_uri", "path"),
+        ("$uri", "path"),
+    ] {
+        out = out.replace(variable, &format!("{}{name}{}", MARKS.0, MARKS.1));
+    }
+    let has_target = out.find(&format!("{}target", MARKS.0));
+    has_target.is_none_or(|_| out.ends_with(MARKS.1)).then_some(out)
+}
+
+/// Adds a rule for each alternative, or notes that a rule cannot express one. `patterns`: paths of the rule. `action`:
+/// keys of its action.
+pub(super) fn add(
+    directive: &Directive,
+    site: &mut Site,
+    stage: RuleStage,
+    area: Option<&LocationArea>,
+    patterns: &[String],
+    tests: &[Conditions],
+    action: &[(&'static str, Value)],
+) {
+    let is_whole = patterns.iter().any(|pattern| pattern == "/*");
+    let patterns = if is_whole { &[] } else { patterns };
+    let mut rules = Vec::new();
+    let exceptions = area.map_or_else(|| Some(Vec::new()), |area| area.exceptions(patterns));
+    for test in tests {
+        let mut conditions = Conditions::new();
+        if !patterns.is_empty() {
+            conditions.push(Condition::new("path", Value::texts(patterns)));
+        }
+        conditions.extend(test.iter().cloned());
+        conditions.extend(exceptions.iter().flatten().cloned());
+        let Some(mut keys) = condition::keys(&conditions).filter(|_| exceptions.is_some()) else {
+            let message = "a rule cannot have these conditions together: write several rules";
+            return match refuses_by(action) {
+                true => site.skip_restriction(directive, message),
+                false => site.skip(directive, message),
+            };
+        };
+        keys.extend(action.iter().cloned());
+        rules.push(keys);
+    }
+    let outer = std::mem::replace(&mut site.stage, stage);
+    rules.into_iter().for_each(|keys| site.rule(directive, keys));
+    site.stage = outer;
+}
+
+fn refuses_by(action: &[(&'static str, Value)]) -> bool {
+    let is_error = |value: &Value| matches!(value, Value::Number(status) if *status >= 400);
+    action.iter().any(|(key, value)| *key == "respond" && is_error(value))
+}
+
+/// Returns the keys of the action of a `return`; `None` if a rule has no such action. `is_whole`: true if the rule
+/// applies to every path.
+pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'static str, Value)>> {
+    let status = directive.argument(0).parse::<u64>().ok();
+    let redirect = |target: String, status| {
+        Some(vec![
+            ("redirect", Value::Text(target)),
+            ("status", Value::Number(status)),
+        ])
+    };
+    match parse(directive)? {
+        ReturnAction::Https(host) => {
+            let host = if host.is_empty() { "{host}" } else { &host };
+            redirect(format!("https://{host}{{target}}"), status.unwrap_or(302))
+        }
+        ReturnAction::Redirect { target, status } => match target.strip_suffix("/{*}") {
+            Some(base) if !is_whole => redirect(format!("{base}{{target}}"), status),
+            _ => redirect(target, status),
+        },
+        ReturnAction::Respond { status, .. } if (300..400).contains(&status) => None,
+        ReturnAction::Respond { status, body } => {
+            let mut keys = vec![("respond", Value::Number(status))];
+            keys.extend(
+                body.filter(|body| !body.is_empty())
+                    .map(|body| ("body", Value::Text(body))),
+            );
+            Some(keys)
         }
     }
 }
 
-/// Result of an `if` of a server.
+/// Result of an `if` of a server that has a form of its own.
 pub(super) enum IfAction<'a> {
     /// Redirect to HTTPS for one host, or for all hosts.
     Https(Option<&'a str>),
     /// Redirect of all requests of one host.
     RedirectHost { host: &'a str, target: String, status: u64 },
-    /// Response to one method, host or header field.
-    Respond {
-        condition: (&'static str, Value),
-        status: u64,
-    },
     /// Front controller for missing files.
     Front(&'a Directive),
 }
 
-/// Returns the condition for a header field that matches an expression; `None` if it has no counterpart.
-fn header_condition(variable: &str, pattern: &str, ignores_case: bool) -> Option<Value> {
-    let header = match variable {
-        "$http_user_agent" => "User-Agent",
-        "$http_referer" => "Referer",
-        "$http_cookie" => "Cookie",
-        _ => return None,
-    };
-    let regex = RegexPattern::new(pattern.trim_matches(['"', '\'']), ignores_case).ok()?;
-    // In nginx, an absent field is an empty text. RockNet compares only fields that are present.
-    (!regex.matches(b"")).then(|| Value::Table(vec![(header.to_owned(), Value::Text(regex.to_string()))]))
-}
-
-/// Returns the action of an `if`; `None` if it has no counterpart.
+/// Returns the action of an `if` that has a form of its own; `None` for others, which are rules.
 pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     let condition = block.arguments.join(" ");
     let condition = condition.strip_prefix('(')?.strip_suffix(')')?.trim();
@@ -165,14 +276,6 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     if let ["!-e" | "!-f", "$request_filename"] = words[..] {
         let is_front = inner.is("rewrite") && inner.argument(1).starts_with("/index.php");
         return is_front.then_some(IfAction::Front(inner));
-    }
-    if let [variable, operator @ ("~" | "~*"), pattern] = words[..] {
-        let action = inner.is("return").then(|| parse(inner))??;
-        let ReturnAction::Respond { status, body: None } = action else {
-            return None;
-        };
-        let condition = ("header", header_condition(variable, pattern, operator == "~*")?);
-        return Some(IfAction::Respond { condition, status });
     }
     let [variable, "=", value] = words[..] else { return None };
     let value = value.trim_matches(['"', '\'']);
@@ -197,14 +300,6 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
         ("$host" | "$http_host", ReturnAction::Redirect { target, status }) => {
             Some(IfAction::RedirectHost { host, target, status })
         }
-        ("$request_method", ReturnAction::Respond { status, body: None }) => Some(IfAction::Respond {
-            condition: ("method", Value::text(value)),
-            status,
-        }),
-        ("$host" | "$http_host", ReturnAction::Respond { status, body: None }) => Some(IfAction::Respond {
-            condition: ("host", Value::text(value)),
-            status,
-        }),
         _ => None,
     }
 }

@@ -8,8 +8,10 @@ use crate::directive::{Directive, SyntaxError};
 use crate::include::{IncludeRequest, IncludeRules, root_folder};
 
 /// Files of distributions whose settings RockNet does not need.
-const COVERED: [&str; 5] = [
+const COVERED: [&str; 7] = [
     "mime.types",
+    "uwsgi_params",
+    "scgi_params",
     "fastcgi_params",
     "fastcgi.conf",
     "fastcgi-php.conf",

@@ -1,17 +1,19 @@
 //! Translates `location` blocks to routes, redirects and rules.
 
+use crate::condition::{self, Condition};
 use crate::directive::Directive;
-use crate::document::{Notes, Site, restore};
-use crate::note::shown;
+use crate::document::{Notes, RuleStage, Site, restore};
 use crate::settings::Settings;
 use crate::value::Value;
 
 use super::action;
+use super::area::LocationArea;
+use super::conditional;
 use super::php;
-use super::place::{LocationMatch, Locations, matched, patterns};
-use super::precedence::{LocationRoute, rank, selected};
+use super::place::{CaseMode, LocationMatch, Locations, literal, matched, patterns};
+use super::precedence::{LocationRoute, note_overridden, rank, selected};
 use super::response;
-use super::restriction::restricts;
+use super::restriction::{is_denied, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
@@ -32,10 +34,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         }
         if let LocationMatch::Expression(expression, _) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
-                php::translate(location, expression, site, upstreams);
-                if restricts(location) {
-                    note_overridden(location, &["*.php".to_owned()], locations, site);
-                }
+                php::translate(location, expression, site, locations, upstreams);
                 continue;
             }
             if is_dotfiles(expression) && is_denied(location) {
@@ -50,19 +49,16 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if patterns.is_empty() {
             continue;
         }
+        let area = LocationArea::new(location, &patterns, locations);
         if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
             // A rule is applied before routes, as nginx prefers expressions to prefixes.
             let returned = location.children().iter().find(|d| d.is("return"));
-            let status = if returned.is_some_and(|d| d.argument(0) == "404") {
-                404
-            } else {
-                403
-            };
-            let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(status))];
-            site.rule(location, keys);
+            let status = returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403);
+            let keys = [("respond", Value::Number(status))];
+            action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
             continue;
         }
-        let mut settings = translate_location(location, &patterns, site, server, locations, upstreams);
+        let mut settings = translate_location(location, &area, site, server, locations, upstreams);
         if has_php && matches!(place, LocationMatch::Prefix { is_final: true, .. }) {
             without_php(location, &mut settings, site);
         }
@@ -126,40 +122,20 @@ fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
     site.differs(location, message);
 }
 
-/// Notes the prefixes whose routes take precedence over the routes of an expression that restricts access.
-fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
-    // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
-    let overrides = |path: &str| {
-        patterns.iter().any(|pattern| {
-            let start = pattern.split('*').next().unwrap_or_default();
-            let is_prefix = pattern.strip_suffix('*') == Some(start) && start.ends_with('/');
-            path.starts_with(start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
-        })
-    };
-    let overriding = locations.all.iter().filter_map(|other| match matched(other) {
-        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && !is_denied(other) => Some(path),
-        _ => None,
-    });
-    let overriding: Vec<String> = overriding.filter(|path| overrides(path)).collect();
-    if !overriding.is_empty() {
-        let message = format!(
-            "the routes of these locations take precedence, so restrict them too: {}",
-            shown(&overriding.join(" "))
-        );
-        site.weakens(location, &message);
-    }
-}
-
 /// Translates the directives of a location. Actions become rules and redirects of the site.
 fn translate_location<'a>(
     location: &'a Directive,
-    patterns: &[String],
+    area: &LocationArea,
     site: &mut Site,
     server: &Scope<'a>,
     locations: &Locations<'a>,
     upstreams: &Upstreams,
 ) -> Settings {
+    let patterns = &area.patterns[..];
     let mut scope = Scope::new(ConfigLevel::Location);
+    // Alternatives under which the directives of rewriting apply.
+    let mut guard = vec![Vec::new()];
+    let mut strips = false;
     let own_headers = location.children().iter().any(|d| d.is("proxy_set_header"));
     let inherited = server
         .proxy
@@ -173,23 +149,23 @@ fn translate_location<'a>(
     for directive in others.into_iter().chain(passes) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
-            ("return", _) => response::translate(directive, patterns, &mut scope, site, locations),
-            ("rewrite", _) => action::rewrite(directive, site, patterns.first().map(String::as_str)),
+            ("return", _) => response::translate(directive, area, &mut scope, site),
+            ("rewrite", _) if is_strip(directive, location, patterns) => strips = true,
+            ("rewrite", [_, target, "break"]) if leaves(target, location, area) => {
+                let message = "the rewritten path would get the settings of its own route: write a rule with `rewrite`, \
+                     and a route for its target";
+                scope.notes.skip(directive, message);
+            }
+            ("rewrite", _) => action::rewrite(directive, site, Some(area), &guard),
             ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams),
             ("alias", [folder]) => alias(directive, folder, patterns, &mut scope),
             ("internal", []) if is_error_page(site, patterns) => {
                 scope.notes.skip(directive, "clients can request the page itself, too");
             }
             ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
-            ("location", _) => nested(directive, &mut scope, upstreams),
-            ("if", _) if restricts(directive) => scope.notes.skip_restriction(
-                directive,
-                "write a rule, [[site.\"…\".rule]], with `path`, a condition and `respond`",
-            ),
-            ("if", _) => scope.notes.skip(
-                directive,
-                "write a rule, [[site.\"…\".rule]], with `path` and a condition",
-            ),
+            ("location", _) => nested(directive, patterns, &mut scope, site, upstreams),
+            ("if", _) => conditional::translate(directive, site, Some(area), &mut guard),
+            ("limit_except", [_, ..]) => limit_except(directive, area, &mut scope, site),
             ("root", [folder]) if constant(folder).is_none() => {
                 scope.settings.close(directive.line);
                 let message =
@@ -200,6 +176,10 @@ fn translate_location<'a>(
         }
     }
     scope.finish();
+    scope.remove_hidden_of_location(&site.settings);
+    if strips {
+        scope.pass_path.get_or_insert_with(|| "/".to_owned());
+    }
     if scope.settings.has_map("headers") && server.settings_have_headers(site) {
         scope.notes.differs(
             location,
@@ -219,9 +199,67 @@ fn translate_location<'a>(
     scope.settings
 }
 
-/// Translates a location in a location. Only its PHP is translated, because without PHP its scripts would be sent as
-/// files. The rest gets a note.
-fn nested(directive: &Directive, scope: &mut Scope<'_>, upstreams: &Upstreams) {
+/// Returns true for a rewrite that removes the prefix of a location before a proxy, such as `rewrite ^/api/(.*)$ /$1
+/// break`.
+fn is_strip(rewrite: &Directive, location: &Directive, patterns: &[String]) -> bool {
+    let [expression, target @ ("/$1" | "$1"), "break"] = rewrite.words()[..] else {
+        return false;
+    };
+    let has_proxy = location.children().iter().any(|d| d.is("proxy_pass"));
+    let Some(rest) = expression.strip_prefix('^').filter(|_| has_proxy) else {
+        return false;
+    };
+    let ends = match target {
+        "/$1" => &["/(.*)", "/?(.*)", "/(.*)$", "/?(.*)$"][..],
+        _ => &["(/.*)", "(/.*)$"],
+    };
+    let prefix = ends.iter().find_map(|end| rest.strip_suffix(end));
+    prefix.is_some_and(|prefix| patterns.contains(&format!("{}/*", prefix.replace("\\", ""))))
+}
+
+/// Returns true if a rewrite with `break` leads out of its location. nginx serves the new path with the settings of the
+/// location, and RockNet by the route of the new path.
+fn leaves(target: &str, location: &Directive, area: &LocationArea) -> bool {
+    let has_own = |d: &Directive| d.name.ends_with("_pass") || matches!(d.name.as_str(), "root" | "alias");
+    let start = target.split('$').next().unwrap_or_default();
+    let is_inside = area
+        .patterns
+        .iter()
+        .any(|own| start.starts_with(own.trim_end_matches('*')));
+    location.children().iter().any(has_own) && !is_inside
+}
+
+/// Translates `limit_except` that denies requests with other methods; `allow` in it names exceptions.
+fn limit_except(block: &Directive, area: &LocationArea, scope: &mut Scope<'_>, site: &mut Site) {
+    let (deny, allow): (Vec<&Directive>, Vec<&Directive>) = block.children().iter().partition(|d| d.is("deny"));
+    let is_plain = matches!(deny[..], [deny] if deny.argument(0) == "all") && allow.iter().all(|d| d.is("allow"));
+    if !is_plain {
+        scope.settings.close(block.line);
+        let message = "only `allow` and `deny all` in it have a counterpart, so `deny = \"all\"` denies every client here: \
+             write a rule with `method`";
+        return scope.notes.skip(block, message);
+    }
+    let mut methods: Vec<String> = block
+        .arguments
+        .iter()
+        .map(|method| method.to_ascii_uppercase())
+        .collect();
+    // In nginx, GET includes HEAD.
+    if methods.iter().any(|method| method == "GET") && !methods.iter().any(|method| method == "HEAD") {
+        methods.push("HEAD".to_owned());
+    }
+    let mut test = vec![Condition::new("method", Value::texts(methods)).negated_if(true)];
+    if !allow.is_empty() {
+        let clients = allow.iter().map(|d| d.argument(0));
+        test.push(Condition::new("client", Value::texts(clients)).negated_if(true));
+    }
+    let keys = [("respond", Value::Number(403))];
+    action::add(block, site, area.stage, Some(area), &area.patterns, &[test], &keys);
+}
+
+/// Translates a location by expression in a location. Its PHP is translated, because without PHP its scripts would be
+/// sent as files, and so is a refusal. The rest gets a note. Other locations in locations have been moved out of them.
+fn nested(directive: &Directive, patterns: &[String], scope: &mut Scope<'_>, site: &mut Site, upstreams: &Upstreams) {
     let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
     if let Some(server) = address {
         scope.settings.set("php", Value::text(server.url), directive.line);
@@ -229,14 +267,50 @@ fn nested(directive: &Directive, scope: &mut Scope<'_>, upstreams: &Upstreams) {
             directive,
             "`php` runs every `*.php` file of the place, and the other directives of the block have no effect",
         );
-    } else if !restricts(directive) {
-        let message = "nested locations are not translated: write a route of its own";
-        return scope.notes.skip(directive, message);
+        if restricts(directive) {
+            scope.notes.skip_restriction(directive, "write a route with `deny`");
+        }
+        return;
     }
-    if restricts(directive) {
-        let message = "nested locations are not translated: write a route with `deny`";
-        scope.notes.skip_restriction(directive, message);
+    let limited = match matched(directive) {
+        LocationMatch::Expression(expression, case) if is_denied(directive) => limited(&expression, case, patterns),
+        _ => None,
+    };
+    if let Some(regex) = limited {
+        let keys = [("respond", Value::Number(403))];
+        return action::add(
+            directive,
+            site,
+            RuleStage::Expression,
+            None,
+            &[regex],
+            &[Vec::new()],
+            &keys,
+        );
     }
+    match restricts(directive) {
+        true => scope.notes.skip_restriction(
+            directive,
+            "a location by expression in another one is not translated: write a route with `deny`",
+        ),
+        false => scope.notes.skip(
+            directive,
+            "a location by expression in another one is not translated: write a route of its own",
+        ),
+    }
+}
+
+/// Returns the expression of a location within a prefix; `None` if it has no form.
+fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<String> {
+    let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix('*'))?;
+    let text = match expression.strip_prefix('^') {
+        _ if prefix.contains('*') || prefix.starts_with('~') => return None,
+        _ if prefix == "/" => expression.to_owned(),
+        Some(_) if literal(&format!("~{expression}")).starts_with(prefix) => expression.to_owned(),
+        Some(_) => return None,
+        None => format!("^{}.*?(?:{expression})", condition::escaped(prefix)),
+    };
+    super::place::regex_of(&text, case)
 }
 
 impl Scope<'_> {
@@ -305,15 +379,6 @@ fn is_dotfiles(expression: &str) -> bool {
         c == '|' && depth == 0
     });
     rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative
-}
-
-/// Returns true if a location denies every request.
-fn is_denied(location: &Directive) -> bool {
-    let denies = |d: &Directive| {
-        d.is("deny") && d.argument(0) == "all" || d.is("return") && matches!(d.argument(0), "403" | "404" | "444")
-    };
-    let is_log = |d: &Directive| matches!(d.name.as_str(), "access_log" | "log_not_found");
-    location.children().iter().any(denies) && location.children().iter().all(|d| denies(d) || is_log(d))
 }
 
 /// Returns true if a location is the page of an error status, which `errors` of the site names.

@@ -1,12 +1,14 @@
 //! Translates locations that pass scripts to PHP.
 
 use crate::directive::Directive;
-use crate::document::{Notes, Site};
+use crate::document::{Notes, RuleStage, Site};
 use crate::proxy::{ProxyServer, ProxySettings};
 use crate::units;
 use crate::value::Value;
 
-use super::place::{LocationMatch, matched};
+use super::place::{LocationMatch, Locations, is_for_every_script, matched};
+use super::precedence::note_overridden;
+use super::restriction::is_denied;
 use super::scope::{ConfigLevel, Scope};
 use super::upstream::Upstreams;
 
@@ -27,7 +29,13 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
 }
 
 /// Translates a location that passes scripts to PHP.
-pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site, upstreams: &Upstreams) {
+pub(super) fn translate(
+    location: &Directive,
+    expression: &str,
+    site: &mut Site,
+    locations: &Locations<'_>,
+    upstreams: &Upstreams,
+) {
     let servers = php_address(location, upstreams).unwrap_or_default();
     let mut rest = Vec::new();
     let mut scope = Scope::new(ConfigLevel::Location);
@@ -41,10 +49,21 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
                     site.differs(directive, "`php` takes one address, the first of the group");
                 }
             }
-            "try_files" | "fastcgi_param" if !directive.arguments.iter().any(|a| a.contains('$') || a == "=404") => {
+            "internal" => {
+                // A front controller gets its requests by `fallback`, to which rules do not apply.
+                let keys = vec![
+                    ("path", Value::Text(format!("~{expression}"))),
+                    ("respond", Value::Number(404)),
+                ];
+                let outer = std::mem::replace(&mut site.stage, RuleStage::Expression);
+                site.rule(directive, keys);
+                site.stage = outer;
+            }
+            "fastcgi_param" if !directive.arguments.iter().any(|a| a.contains('$')) => param(directive, site),
+            "try_files" if !directive.arguments.iter().any(|a| a.contains('$') || a == "=404") => {
                 site.skip(
                     directive,
-                    "it has no counterpart for PHP; variables can be set in the pool of php-fpm",
+                    "scripts of PHP are looked up first, and a missing one gets `fallback`",
                 );
             }
             "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
@@ -70,22 +89,45 @@ pub(super) fn translate(location: &Directive, expression: &str, site: &mut Site,
     }
     scope.finish();
     site.notes.append(&mut scope.notes);
-    let for_every_script = [
-        "\\.php$",
-        "\\.php",
-        "[^/]\\.php(/|$)",
-        "^(.+\\.php)(.*)$",
-        "\\.php(/|$)",
-        "\\.php(?:$|/)",
-    ];
-    if !for_every_script.contains(&expression) {
+    // A later location may refuse the other scripts.
+    let refuses_others = || {
+        let is_this = |other: &&&Directive| other.line == location.line && other.arguments == location.arguments;
+        let mut later = locations.all.iter().skip_while(|other| !is_this(other));
+        later.any(|other| match matched(other) {
+            LocationMatch::Expression(expression, _) => is_for_every_script(&expression) && is_denied(other),
+            _ => false,
+        })
+    };
+    if !is_for_every_script(expression) && !refuses_others() {
         site.weakens(
             location,
             "`php` runs every `*.php` file, not only these: write routes with `php = false` or `deny`",
         );
     }
+    if scope.settings.restricts() {
+        note_overridden(location, &["*.php".to_owned()], locations, site);
+    }
     if !scope.settings.is_empty() {
         let route = site.route("*.php", location.line);
         route.merge(scope.settings);
+    }
+}
+
+/// Notes a variable for scripts. The address of a php-fpm takes no variables, so they belong into its pool.
+fn param(directive: &Directive, site: &mut Site) {
+    const USUAL: [&str; 5] = [
+        "HTTPS",
+        "HTTP_PROXY",
+        "REDIRECT_STATUS",
+        "front_controller_active",
+        "modHeadersAvailable",
+    ];
+    match USUAL.contains(&directive.argument(0)) {
+        true => site.unneeded(directive, "RockNet sets the usual variables itself: docs/php.md"),
+        false => site.skip(
+            directive,
+            "an address of php-fpm takes no variables: write php = { env = {…}, ini = {…} }, with which RockNet runs \
+             php-fpm, or set them in the pool",
+        ),
     }
 }

@@ -1,5 +1,7 @@
 //! Paths of locations, and their patterns.
 
+use rocknet_config::model::RegexPattern;
+
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::regex;
@@ -11,6 +13,10 @@ use super::try_files::NamedLocations;
 pub(super) struct Locations<'a> {
     pub named: NamedLocations<'a>,
     pub all: Vec<&'a Directive>,
+    /// Paths of each location of `all`.
+    pub places: Vec<LocationMatch>,
+    /// Pattern of each expression of `all`; `None` for other locations, and if RockNet cannot compile it.
+    pub regexes: Vec<Option<String>>,
 }
 
 impl<'a> Locations<'a> {
@@ -20,9 +26,18 @@ impl<'a> Locations<'a> {
             .iter()
             .filter(|directive| directive.is("location"))
             .collect();
+        let places: Vec<LocationMatch> = all.iter().map(|location| matched(location)).collect();
         let named = all.iter().filter(|location| location.argument(0).starts_with('@'));
         Locations {
             named: named.map(|location| (location.argument(0), *location)).collect(),
+            regexes: places
+                .iter()
+                .map(|place| match place {
+                    LocationMatch::Expression(expression, case) => regex_of(expression, *case),
+                    _ => None,
+                })
+                .collect(),
+            places,
             all,
         }
     }
@@ -72,6 +87,16 @@ pub(super) fn matched(location: &Directive) -> LocationMatch {
     }
 }
 
+/// Message about an expression that RockNet cannot compile.
+const NO_EXPRESSION: &str = "regular expressions of RockNet have no look-ahead and no backreference: write a rule with \
+     `path` and `unless`, or a route";
+
+/// Returns an expression as a pattern; `None` if RockNet cannot compile it.
+pub(super) fn regex_of(expression: &str, case: CaseMode) -> Option<String> {
+    let regex = RegexPattern::new(expression, case == CaseMode::Ignored).ok()?;
+    Some(regex.to_string())
+}
+
 /// Returns the patterns of a location, with notes about differences.
 pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut Site) -> Vec<String> {
     match place {
@@ -80,14 +105,15 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
         LocationMatch::Prefix { path, .. } if path.ends_with('/') => vec![format!("{path}*")],
         LocationMatch::Prefix { path, .. } => prefix(location, path, site),
         LocationMatch::Expression(expression, case) => {
-            let Some(mut found) = regex::patterns(expression) else {
+            let is_exact = |found: &regex::PathPatterns| found.difference.is_none() && *case == CaseMode::Sensitive;
+            let found = regex::patterns(expression);
+            if let Some(regex) = regex_of(expression, *case).filter(|_| !found.as_ref().is_some_and(is_exact)) {
+                return vec![regex];
+            }
+            let Some(mut found) = found else {
                 match restricts(location) {
-                    true => site.skip_restriction(location, "patterns cannot express it: write a route with `deny`"),
-                    false => {
-                        let message =
-                            "patterns cannot express this expression: write a route, such as \"/api/*\" or \"*.zip\"";
-                        site.skip(location, message);
-                    }
+                    true => site.skip_restriction(location, NO_EXPRESSION),
+                    false => site.skip(location, NO_EXPRESSION),
                 }
                 return Vec::new();
             };
@@ -140,4 +166,51 @@ fn without_dotfiles(location: &Directive, mut patterns: Vec<String>, site: &mut 
         site.unneeded(location, message);
     }
     patterns
+}
+
+/// Returns the text that each path of a pattern begins with.
+pub(super) fn literal(pattern: &str) -> String {
+    let Some(expression) = pattern.strip_prefix('~') else {
+        return pattern.split('*').next().unwrap_or_default().to_owned();
+    };
+    let (expression, ignores_case) = match expression.strip_prefix('*') {
+        Some(expression) => (expression, true),
+        None => (expression, false),
+    };
+    let Some(rest) = expression.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
+        return String::new();
+    };
+    let mut text = String::new();
+    let mut chars = rest.chars().peekable();
+    while let Some(c) = chars.next() {
+        let c = match c {
+            '\\' => match chars.next() {
+                Some(c) if !c.is_ascii_alphanumeric() => c,
+                _ => break,
+            },
+            c if ".+*?()[]{}^$".contains(c) => break,
+            c => c,
+        };
+        if matches!(chars.peek(), Some('*' | '?' | '{')) || ignores_case && c.is_ascii_alphabetic() {
+            break;
+        }
+        text.push(c);
+    }
+    text
+}
+
+/// Returns true for the expressions of locations that run every script.
+pub(super) fn is_for_every_script(expression: &str) -> bool {
+    const EVERY: [&str; 9] = [
+        "\\.php$",
+        "\\.php",
+        "[^/]\\.php(/|$)",
+        "^(.+\\.php)(.*)$",
+        "\\.php(/|$)",
+        "\\.php(?:$|/)",
+        "\\.php(?:/|$)",
+        "\\.php($|/)",
+        "^/.+\\.php(/|$)",
+    ];
+    EVERY.contains(&expression)
 }

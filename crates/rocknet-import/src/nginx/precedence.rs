@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::note::shown;
 use crate::settings::Settings;
 
-use super::place::LocationMatch;
+use super::place::{LocationMatch, Locations, literal, matched};
+use super::restriction::is_denied;
 
 /// Route of a location that has not been added to the site yet.
 pub(super) struct LocationRoute {
@@ -86,4 +88,28 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
         }
     }
     selected
+}
+
+/// Notes the prefixes whose routes take precedence over the routes of an expression that restricts access.
+pub(super) fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
+    // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
+    let overrides = |path: &str| {
+        patterns.iter().any(|pattern| {
+            let start = literal(pattern);
+            let is_prefix = pattern.strip_suffix('*') == Some(&start) && start.ends_with('/');
+            path.starts_with(&start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
+        })
+    };
+    let overriding = locations.all.iter().filter_map(|other| match matched(other) {
+        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && !is_denied(other) => Some(path),
+        _ => None,
+    });
+    let overriding: Vec<String> = overriding.filter(|path| overrides(path)).collect();
+    if !overriding.is_empty() {
+        let message = format!(
+            "the routes of these locations take precedence, so restrict them too: {}",
+            shown(&overriding.join(" "))
+        );
+        site.weakens(location, &message);
+    }
 }

@@ -120,8 +120,7 @@ impl NginxReader<'_> {
         Ok(NginxToken::Word(word, line))
     }
 
-    /// Reads a quoted word, and removes the backslashes before quotes and backslashes. `line` is the line of the
-    /// opening quote, for errors.
+    /// Reads a quoted word. `line` is the line of the opening quote, for errors.
     fn quoted(&mut self, line: usize) -> Result<String, SyntaxError> {
         let quote = self.next();
         let mut word = String::new();
@@ -129,17 +128,13 @@ impl NginxReader<'_> {
             match self.next() {
                 None => return Err(SyntaxError::new(line, "a quoted text is not closed")),
                 c if c == quote => return Ok(word),
-                Some('\\') => match self.next() {
-                    Some(c) if Some(c) == quote || c == '\\' => word.push(c),
-                    Some(c) => word.extend(['\\', c]),
-                    None => {}
-                },
+                Some('\\') => self.escape(&mut word),
                 Some(c) => word.push(c),
             }
         }
     }
 
-    /// Reads an unquoted word. An escaped character keeps its backslash.
+    /// Reads an unquoted word.
     fn bare(&mut self) -> String {
         let mut word = String::new();
         while let Some(&c) = self.chars.peek() {
@@ -157,14 +152,25 @@ impl NginxReader<'_> {
                 break;
             }
             self.next();
-            word.push(c);
-            if c == '\\'
-                && let Some(c) = self.next()
-            {
-                word.push(c);
+            match c {
+                '\\' => self.escape(&mut word),
+                c => word.push(c),
             }
         }
         word
+    }
+
+    /// Reads the character after a backslash, and decodes both as nginx does in every word. A backslash before other
+    /// characters stays, as in `\.`.
+    fn escape(&mut self, word: &mut String) {
+        match self.next() {
+            Some(c @ ('"' | '\'' | '\\')) => word.push(c),
+            Some('t') => word.push('\t'),
+            Some('r') => word.push('\r'),
+            Some('n') => word.push('\n'),
+            Some(c) => word.extend(['\\', c]),
+            None => word.push('\\'),
+        }
     }
 
     /// Skips the Lua code of a block, up to its closing brace. Also counts braces in Lua strings and comments. `line`
@@ -195,6 +201,15 @@ mod tests {
         assert_eq!((tree[1].line, tree[1].children()[0].line), (2, 3));
         assert_eq!(tree[1].children()[0].words(), ["${v}w", "\\;"]);
         assert_eq!(tree[2].name, "lua_by_lua_block");
+    }
+
+    #[test]
+    fn escapes_are_decoded_as_in_nginx() {
+        let text = r#"a "x\n\t\"y\"" 'it\'s \"z\"' \.php \"q\" "\\.x" \d+;"#;
+        assert_eq!(
+            read(text).unwrap()[0].words(),
+            ["x\n\t\"y\"", "it's \"z\"", "\\.php", "\"q\"", "\\.x", "\\d+"]
+        );
     }
 
     #[test]

@@ -33,6 +33,15 @@ pub(super) fn refuses(directive: &Directive) -> bool {
     directive.argument(0).parse::<u64>().is_ok_and(|status| status >= 400)
 }
 
+/// Returns true if a location denies every request.
+pub(super) fn is_denied(location: &Directive) -> bool {
+    let denies = |d: &Directive| {
+        d.is("deny") && d.argument(0) == "all" || d.is("return") && matches!(d.argument(0), "403" | "404" | "444")
+    };
+    let is_log = |d: &Directive| matches!(d.name.as_str(), "access_log" | "log_not_found");
+    location.children().iter().any(denies) && location.children().iter().all(|d| denies(d) || is_log(d))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

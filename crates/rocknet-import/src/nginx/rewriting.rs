@@ -14,12 +14,7 @@ pub(super) fn translate(directive: &Directive, words: &[&str], proxy: &mut Proxy
     };
     match words {
         ["default"] => notes.unneeded(directive, "RockNet rewrites the address of the upstream itself"),
-        ["off"] if key == "redirects" => proxy.set(key, Value::Flag(false)),
-        // RockNet changes only cookies that browsers could not use.
-        ["off"] => notes.unneeded(
-            directive,
-            "RockNet changes only cookies that a browser would not send back",
-        ),
+        ["off"] => proxy.set(key, Value::Flag(false)),
         [from, to] => match pair(key, from, to) {
             Some((from, to)) => proxy.add_pair(key, &from, &to),
             None => notes.skip(

@@ -1,6 +1,7 @@
 //! Directives that are valid in `http`, `server` and `location`, translated to settings.
 
 mod access;
+mod global;
 
 use rocknet_config::template;
 
@@ -44,6 +45,10 @@ pub(super) struct Scope<'a> {
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
+    /// Settings of global tables: table, key, value and line.
+    globals: Vec<(&'static str, &'static str, Value, usize)>,
+    /// Variables of `fastcgi_param`, `uwsgi_param` and `scgi_param`.
+    params: Vec<(String, Value)>,
 }
 
 impl<'a> Scope<'a> {
@@ -59,6 +64,8 @@ impl<'a> Scope<'a> {
             pass_path: None,
             hidden: Vec::new(),
             auth: (None, None),
+            globals: Vec::new(),
+            params: Vec::new(),
         }
     }
 
@@ -76,6 +83,27 @@ impl<'a> Scope<'a> {
             }
             ("index", names) if !names.iter().any(|name| name.contains('$') || name.starts_with('/')) => {
                 self.settings.set("index", Value::texts(names.iter().copied()), line);
+            }
+            ("autoindex_exact_size" | "autoindex_localtime", [_]) => {
+                self.notes
+                    .differs(directive, "in listings, sizes have units and times are UTC");
+            }
+            ("autoindex_format", [_]) => {
+                self.notes.differs(
+                    directive,
+                    "programs get a listing as JSON by `Accept: application/json`",
+                );
+            }
+            ("if_modified_since", ["exact"]) => {
+                self.notes
+                    .unneeded(directive, "RockNet sends a file again if its time or `ETag` differs");
+            }
+            ("http3", ["on"]) => self.notes.unneeded(directive, "HTTP/3 is on for each port with TLS"),
+            ("resolver" | "resolver_timeout", _) => {
+                self.notes.unneeded(
+                    directive,
+                    "RockNet resolves names again by itself, by the resolver of the system",
+                );
             }
             ("autoindex", ["on"]) => self.settings.set("browse", Value::Flag(true), line),
             ("autoindex", ["off"]) if self.level == ConfigLevel::Location => {
@@ -143,13 +171,31 @@ impl<'a> Scope<'a> {
                 );
             }
             ("include", [file]) => self.include(directive, file),
-            ("proxy_hide_header", [_]) if self.level == ConfigLevel::Location => {
-                let message = "an empty value in `headers` of the route removes the field, also one that `headers` of the \
-                     site adds: write it if the site adds none";
-                self.notes.skip(directive, message);
+            ("proxy_hide_header" | "fastcgi_hide_header" | "uwsgi_hide_header", [name]) => {
+                self.hidden.push(((*name).to_owned(), line));
             }
-            ("proxy_hide_header", [name]) => self.hidden.push(((*name).to_owned(), line)),
-            (name, _) if name.starts_with("proxy_") => self.proxy.push(directive),
+            ("proxy_pass_header" | "fastcgi_pass_header" | "uwsgi_pass_header", [_]) => {
+                self.notes.unneeded(
+                    directive,
+                    "RockNet sends the fields of applications, except `Server` and `Date`",
+                );
+            }
+            ("fastcgi_param" | "uwsgi_param" | "scgi_param", [name, value, ..]) => self.param(directive, name, value),
+            ("fastcgi_read_timeout" | "uwsgi_read_timeout" | "scgi_read_timeout", [time]) => {
+                match units::duration_of(time) {
+                    Some(time) => self
+                        .settings
+                        .set_entry("limits", "answer_timeout", Value::Text(time), line),
+                    None => self.notes.skip(directive, "write `limits.answer_timeout`"),
+                }
+            }
+            ("mirror", ["off"]) => {}
+            (name, _) if name.starts_with("proxy_") || name == "mirror" => self.proxy.push(directive),
+            ("client_body_buffer_size", [size]) if units::size(size).is_some() => {
+                let size = Value::Text(units::size(size).unwrap_or_default());
+                self.settings.set_entry("limits", "body_memory", size, line);
+            }
+            _ if self.read_global(directive, &words) => {}
             (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
                 self.notes.unneeded(directive, "RockNet selects this itself");
             }
@@ -167,6 +213,38 @@ impl<'a> Scope<'a> {
                 self.settings.set_entry("headers", name, Value::text(""), *line);
             }
         }
+    }
+
+    /// Removes the fields of `proxy_hide_header` of a location from its responses. A field that the site or location
+    /// adds stays, because it replaces that of the upstream.
+    pub fn remove_hidden_of_location(&mut self, site: &Settings) {
+        for (name, line) in std::mem::take(&mut self.hidden) {
+            let is_added = site.has_entry("headers", &name) || self.settings.has_entry("headers", &name);
+            if !is_added {
+                self.settings.set_entry("headers", &name, Value::text(""), line);
+            }
+        }
+    }
+
+    /// Translates a parameter of an application. Variables of nginx are the usual values, which RockNet sets itself.
+    fn param(&mut self, directive: &Directive, name: &str, value: &str) {
+        const USUAL: [&str; 9] = [
+            "HTTPS",
+            "HTTP_PROXY",
+            "REDIRECT_STATUS",
+            "GATEWAY_INTERFACE",
+            "SERVER_SOFTWARE",
+            "REQUEST_SCHEME",
+            "SCRIPT_NAME",
+            "PATH_INFO",
+            "modHeadersAvailable",
+        ];
+        if value.contains('$') || USUAL.contains(&name) {
+            let message = "RockNet sets the usual variables itself: docs/php.md";
+            return self.notes.unneeded(directive, message);
+        }
+        self.params.retain(|(known, _)| known != name);
+        self.params.push((name.to_owned(), Value::text(value)));
     }
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
@@ -220,6 +298,12 @@ impl<'a> Scope<'a> {
         let Some((page, statuses)) = words.split_last() else {
             return;
         };
+        // The page is sent with its own status, as by a front controller.
+        if let (["404", "=" | "=200"], true) = (statuses, page.starts_with('/') && !page.contains(['$', '?'])) {
+            return self
+                .settings
+                .set_default("fallback", Value::text(*page), directive.line);
+        }
         let is_plain = statuses.iter().all(|status| status.parse::<u16>().is_ok());
         if statuses.is_empty() || !is_plain || !page.starts_with('/') || page.contains(['$', '?']) {
             let message = "`errors` takes statuses with paths of this site, and keeps the status";
@@ -334,7 +418,13 @@ impl<'a> Scope<'a> {
                     true => address,
                     false => format!("{address}:9000"),
                 });
-                self.settings.set(key, Value::texts(addresses), line);
+                let to = Value::texts(addresses);
+                let params = std::mem::take(&mut self.params);
+                let value = match params.is_empty() {
+                    true => to,
+                    false => Value::Table(vec![("to".to_owned(), to), ("params".to_owned(), Value::Table(params))]),
+                };
+                self.settings.set(key, value, line);
             }
         }
     }
@@ -365,7 +455,7 @@ fn is_prefix(known: &str, name: &str) -> bool {
 }
 
 /// Directives that RockNet does not need. A final `*` stands for any ending.
-const UNNEEDED: [&str; 34] = [
+const UNNEEDED: &[&str] = &[
     "sendfile*",
     "tcp_nopush",
     "tcp_nodelay",
@@ -396,6 +486,21 @@ const UNNEEDED: [&str; 34] = [
     "fastcgi_split_path_info",
     "fastcgi_index",
     "fastcgi_buffer*",
+    "fastcgi_busy_buffers_size",
+    "fastcgi_temp*",
+    "fastcgi_max_temp_file_size",
+    "fastcgi_send_timeout",
+    "fastcgi_connect_timeout",
+    "fastcgi_keep_conn",
+    "fastcgi_request_buffering",
+    "fastcgi_socket_keepalive",
+    "uwsgi_buffer*",
+    "client_header_buffer_size",
+    "recursive_error_pages",
+    "merge_slashes",
+    "server_name_in_redirect",
+    "port_in_redirect",
+    "absolute_redirect",
     "fastcgi_intercept_errors",
     "output_buffers",
     "ssl_protocols",

@@ -3,16 +3,17 @@
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
 use crate::hosts::{HostDraft, HostListener};
+use crate::regex;
 use crate::value::Value;
 
 use super::action::{self, IfAction, ReturnAction};
-use super::location;
 use super::place::Locations;
-use super::restriction::{refuses, restricts};
+use super::restriction::refuses;
 use super::scope::{ConfigLevel, Scope, inherit};
 use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
+use super::{conditional, location, mirror, nested};
 
 /// Translates a `server` block. `shared`: settings of `http`. `http_tls`: the directives `ssl_…` of `http`.
 pub(super) fn translate(
@@ -22,6 +23,9 @@ pub(super) fn translate(
     upstreams: &Upstreams,
     document: &mut Document,
 ) -> HostDraft {
+    let mut flat = nested::flatten(block);
+    mirror::resolve(&mut flat);
+    let block = &flat;
     let mut host = HostDraft {
         directive: block.text(),
         ..HostDraft::default()
@@ -33,9 +37,13 @@ pub(super) fn translate(
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
     // `return`, `ssl_reject_handshake` and the redirects of certbot. They are translated at the end.
-    let mut returned = None;
+    let mut returned = redirect_of_root(&locations);
+    let is_redirected = returned.is_some();
     let mut rejects = None;
     let mut certbot = Vec::new();
+    // Alternatives under which the directives of rewriting apply.
+    let mut guard = vec![Vec::new()];
+    let mut https_rewrite = None;
     for directive in TlsDraft::collect(block, http_tls) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
@@ -47,9 +55,13 @@ pub(super) fn translate(
                 host.has_only_unknown_names = !names.iter().any(|name| matches!(*name, "_" | ""));
             }
             ("ssl", ["on"]) => tls.all = true,
+            ("http3", ["off"]) => host.site.settings.set("http3", Value::Flag(false), directive.line),
             ("ssl_reject_handshake", ["on"]) => rejects = Some(directive),
             ("return", _) => returned = Some(directive),
-            ("rewrite", _) => action::rewrite(directive, &mut host.site, None),
+            ("rewrite", _) if whole_redirect(directive).is_some() => {
+                https_rewrite = whole_redirect(directive).map(|target| (directive, target));
+            }
+            ("rewrite", _) => action::rewrite(directive, &mut host.site, None, &guard),
             ("if", _) => match action::condition(directive) {
                 Some(IfAction::Https(Some(name))) => certbot.push((directive, name)),
                 Some(IfAction::Https(None)) => {
@@ -59,14 +71,7 @@ pub(super) fn translate(
                         .unneeded(directive, "sites with TLS redirect from http:// by themselves (308)");
                 }
                 Some(action) => if_action(directive, action, &mut host, &mut scope),
-                None if restricts(directive) => scope.notes.skip_restriction(
-                    directive,
-                    "write a rule, [[site.\"…\".rule]], with `host`, `header` or `method`, and `respond`",
-                ),
-                None => scope.notes.skip(
-                    directive,
-                    "write a rule, [[site.\"…\".rule]], with `host`, `header` or `method`",
-                ),
+                None => conditional::translate(directive, &mut host.site, None, &mut guard),
             },
             ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams),
             (name, _) if name.starts_with("ssl_") && tls.read(directive) => {}
@@ -84,6 +89,7 @@ pub(super) fn translate(
     inherit(&mut scope.settings, &shared.settings);
     scope.remove_hidden(shared);
     errors_to(document, &mut scope);
+    scope.move_globals(document);
     tls.hsts(&scope, &mut host);
     if tls.all {
         host.listeners = host
@@ -97,7 +103,35 @@ pub(super) fn translate(
     host.site.notes.append(&mut scope.notes);
     tls.verify_clients(&mut host);
     host.tls = tls.keys();
-    location::translate(&locations, &mut host.site, &scope, upstreams);
+    if let Some((directive, target)) = https_rewrite {
+        match (host.is_tls(), target.is_empty()) {
+            (false, _) => host.https_redirect = Some(target),
+            (true, true) => host
+                .site
+                .unneeded(directive, "the site has TLS, and redirects to it by itself"),
+            (true, false) => {
+                let status = if directive.argument(2) == "permanent" { 301 } else { 302 };
+                host.site
+                    .redirect("/*", &format!("https://{target}/{{*}}"), status, directive.line);
+            }
+        }
+    }
+    if is_redirected && !host.is_tls() {
+        let message = "challenges of certificate authorities are served by themselves";
+        locations
+            .all
+            .iter()
+            .filter(|d| !d.arguments.iter().any(|word| word == "/"))
+            .for_each(|location| {
+                host.site.unneeded(location, message);
+            });
+    } else {
+        location::translate(&locations, &mut host.site, &scope, upstreams);
+        if is_redirected {
+            returned = None;
+        }
+    }
+    host.site.order_rules();
     if !certbot.is_empty() {
         https_by_certbot(&certbot, returned, &mut host);
     } else if let Some(directive) = returned {
@@ -115,6 +149,40 @@ pub(super) fn translate(
         }
     }
     host
+}
+
+/// Returns the `return` of `location /` that redirects to HTTPS, if other locations are only for challenges of
+/// certificate authorities.
+fn redirect_of_root<'a>(locations: &Locations<'a>) -> Option<&'a Directive> {
+    let is_challenge =
+        |location: &&&Directive| location.arguments.iter().any(|word| word.contains("/.well-known/acme"));
+    let mut others = locations.all.iter().filter(|location| !is_challenge(location));
+    let (root, None) = (others.next()?, others.next()) else {
+        return None;
+    };
+    let [returned] = root.children() else { return None };
+    let is_redirect = returned.is("return") && matches!(action::parse(returned), Some(ReturnAction::Https(_)));
+    (root.words() == ["/"] && is_redirect).then_some(returned)
+}
+
+/// Returns the host of a `rewrite` that redirects every path to HTTPS, as `return` does; empty for the host of the
+/// request. Returns `None` for other rewrites.
+fn whole_redirect(directive: &Directive) -> Option<String> {
+    let [expression, target, "permanent" | "redirect"] = directive.words()[..] else {
+        return None;
+    };
+    let target = target.trim_end_matches('?');
+    let target = match expression {
+        "^" | ".*" | "^.*$" | "^.*" => target.to_owned(),
+        "^(.*)$" | "^(.*)" | "(.*)" => format!("{}$request_uri", target.strip_suffix("$1")?),
+        "^/(.*)$" | "^/(.*)" => format!("{}$request_uri", target.strip_suffix("/$1")?),
+        _ => return None,
+    };
+    let synthetic = Directive::new("return", vec!["301".to_owned(), target], directive.line);
+    match action::parse(&synthetic)? {
+        ReturnAction::Https(host) => Some(host),
+        _ => None,
+    }
 }
 
 /// Returns true for a `listen` that makes its server the default one, which serves names that no other server has.
@@ -190,18 +258,6 @@ fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut Host
             ];
             host.site.rule(directive, keys);
         }
-        IfAction::Respond { condition, status } if !(300..400).contains(&status) => {
-            host.site
-                .rule(directive, vec![condition, ("respond", Value::Number(status))]);
-        }
-        IfAction::Respond { condition, .. } => {
-            host.site
-                .rule(directive, vec![condition, ("respond", Value::Number(403))]);
-            scope.notes.differs(
-                directive,
-                "clients get 403; write a rule, [[site.\"…\".rule]], with `redirect`",
-            );
-        }
         IfAction::Front(rewrite) => {
             scope.settings.set("fallback", Value::text("/index.php"), rewrite.line);
             let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
@@ -235,6 +291,10 @@ fn errors_to(document: &mut Document, scope: &mut Scope<'_>) {
 fn server_name(directive: &Directive, name: &str, host: &mut HostDraft) {
     match name {
         "_" | "" => {}
+        name if name.strip_prefix('~').and_then(regex::host_names).is_some() => {
+            let names = name.strip_prefix('~').and_then(regex::host_names).unwrap_or_default();
+            names.iter().for_each(|name| server_name(directive, name, host));
+        }
         name if name.starts_with('~') || name.contains('$') || name.ends_with(".*") => {
             host.site
                 .skip(directive, "names are exact, or begin with `*.`: list them in `aliases`");

@@ -52,7 +52,8 @@ impl<'a> TlsDraft<'a> {
             ("ssl_certificate_key", [file]) if constant(file).is_some() => self.keys.push((*file).to_owned()),
             ("ssl_protocols", ["TLSv1.3"]) => self.rest.push(("min".to_owned(), Value::text("1.3"))),
             ("ssl_client_certificate", [file]) => self.client_ca = Some((*file).to_owned()),
-            ("ssl_verify_client", ["off"]) => {}
+            ("ssl_early_data", ["on"]) => self.rest.push(("early_data".to_owned(), Value::Flag(true))),
+            ("ssl_verify_client", ["off"]) | ("ssl_early_data", ["off"]) => {}
             ("ssl_verify_client", [_]) => self.verify = Some(directive),
             _ => return false,
         }

@@ -43,26 +43,52 @@ pub(super) fn translate<'a>(
             .settings
             .set("try", Value::List(paths.into_iter().map(Value::Text).collect()), line);
     }
-    // The query begins after `?`, as in `/index.php?$args`, or with a variable, as in `/index.php$is_args$args`.
-    // `query` lacks the separating character.
-    let (path, query) = last.split_once(['?', '$']).unwrap_or((last, ""));
     match *last {
         "=404" => scope.settings.set("fallback", Value::Flag(false), line),
         name if name.starts_with('@') => named_location(directive, name, scope, named, upstreams),
-        _ if path.starts_with('/') => {
-            scope.settings.set("fallback", Value::text(path), line);
-            // True if the target repeats the query of the request, or has none.
-            let keeps_query = ["", "$args", "$query_string", "is_args$args", "is_args$query_string"].contains(&query);
-            let is_script = path.ends_with(".php");
-            if !keeps_query || !is_script && !query.is_empty() {
+        last if last.starts_with('/') => match fallback(last) {
+            Some(fallback) => scope.settings.set("fallback", Value::Text(fallback), line),
+            None => {
+                let path = last.split(['?', '$']).next().unwrap_or(last);
+                scope.settings.set("fallback", Value::text(path), line);
                 let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
                 scope.notes.differs(directive, message);
             }
-        }
-        _ => scope
-            .notes
-            .skip(directive, "write `fallback`, or a rule with `respond`"),
+        },
+        last => match last.strip_prefix('=').and_then(|status| status.parse::<u64>().ok()) {
+            Some(400..) => {
+                scope.settings.set("fallback", Value::Flag(false), line);
+                scope.notes.differs(directive, "a path without a file gets 404");
+            }
+            _ => scope
+                .notes
+                .skip(directive, "write `fallback`, or a rule with `respond`"),
+        },
     }
+}
+
+/// Returns the value of `fallback` for the last argument; `None` if it has a variable without a counterpart. The query
+/// of the request follows that of the target by itself.
+fn fallback(last: &str) -> Option<String> {
+    let ends = [
+        "$is_args$args",
+        "?$args",
+        "&$args",
+        "$is_args$query_string",
+        "?$query_string",
+        "&$query_string",
+        "?",
+    ];
+    let target = ends.iter().find_map(|end| last.strip_suffix(end)).unwrap_or(last);
+    let target = target.replace("?$args&", "?").replace("?$query_string&", "?");
+    // Only scripts take a query.
+    let path = target.split('?').next().unwrap_or_default();
+    let target = if path.ends_with(".php") {
+        target.replace("$uri", "{path}")
+    } else {
+        path.to_owned()
+    };
+    (!target.contains('$')).then_some(target)
 }
 
 /// Translates a named location, the last argument. Reads its `proxy_…` directives before its `proxy_pass`, because

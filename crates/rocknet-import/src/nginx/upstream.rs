@@ -192,11 +192,22 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
                 | "proxy_pass_request_headers"
                 | "proxy_pass_request_body"
                 | "proxy_intercept_errors"
+                | "proxy_temp_path"
+                | "proxy_temp_file_write_size"
+                | "proxy_max_temp_file_size"
+                | "proxy_next_upstream_tries"
+                | "proxy_next_upstream_timeout"
                 | "proxy_headers_hash_max_size"
                 | "proxy_headers_hash_bucket_size",
                 [_, ..],
             ) => {
                 notes.unneeded(directive, "RockNet selects this itself");
+            }
+            ("mirror", [url]) if url.contains("://") => proxy.set("mirror", Value::text(*url)),
+            ("mirror", _) => {
+                let message =
+                    "the location that it names has no `internal` with a constant `proxy_pass`: write `proxy.mirror`";
+                notes.skip(directive, message);
             }
             ("proxy_ssl_verify", ["on"]) => {}
             ("proxy_ssl_verify", ["off"]) => proxy.set("verify", Value::Flag(false)),

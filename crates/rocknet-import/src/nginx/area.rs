@@ -1,0 +1,162 @@
+//! Paths that the actions of a location apply to.
+
+use rocknet_config::model::RegexPattern;
+
+use crate::condition::Condition;
+use crate::directive::Directive;
+use crate::document::RuleStage;
+use crate::value::Value;
+
+use super::place::{LocationMatch, Locations, is_for_every_script, literal, matched};
+use super::restriction::is_denied;
+
+/// Maximum number of patterns in one exception, as in the check of the configuration.
+const MAX_PATTERNS: usize = 64;
+
+/// Maximum number of other locations. Rules with more exceptions are not written, because they would be large.
+const MAX_OTHERS: usize = 512;
+
+/// Paths of a location, without the paths for which nginx selects another location.
+pub(super) struct LocationArea {
+    pub patterns: Vec<String>,
+    /// Patterns of the locations that take precedence; `None` if there are more than [`MAX_OTHERS`].
+    others: Option<Vec<String>>,
+    pub stage: RuleStage,
+}
+
+impl LocationArea {
+    /// Returns the area of a location with these patterns.
+    pub fn new(location: &Directive, patterns: &[String], locations: &Locations<'_>) -> LocationArea {
+        let place = matched(location);
+        let own_prefix = match &place {
+            LocationMatch::Prefix { path, .. } => path.as_str(),
+            _ => "",
+        };
+        let mut others = Vec::new();
+        let is_expression = matches!(place, LocationMatch::Expression(..));
+        let acts = |d: &Directive| match d.name.as_str() {
+            "return" | "rewrite" | "if" | "limit_except" => true,
+            "deny" => is_expression,
+            _ => false,
+        };
+        let is_needed = location.children().iter().any(acts) && !matches!(place, LocationMatch::Exact(_));
+        let all = if is_needed { &locations.all[..] } else { &[] };
+        let is_inside = |path: &str| path.starts_with(own_prefix);
+        let mut is_before = true;
+        for (at, other) in all.iter().enumerate() {
+            if others.len() > MAX_OTHERS {
+                break;
+            }
+            if other.line == location.line && other.arguments == location.arguments {
+                is_before = false;
+                continue;
+            }
+            match (&place, &locations.places[at]) {
+                (LocationMatch::Exact(_) | LocationMatch::Named, _) | (_, LocationMatch::Named) => {}
+                (_, LocationMatch::Exact(path)) if is_inside(path) => others.push(path.clone()),
+                (LocationMatch::Prefix { .. }, LocationMatch::Prefix { path, .. })
+                    if path.len() > own_prefix.len() && is_inside(path) =>
+                {
+                    others.extend(prefix(path));
+                }
+                (LocationMatch::Prefix { is_final: false, .. }, LocationMatch::Expression(..)) => {
+                    others.extend(locations.regexes[at].clone());
+                }
+                (LocationMatch::Expression(..), LocationMatch::Prefix { path, is_final: true }) => {
+                    others.extend(prefix(path));
+                }
+                // Of two expressions that match, nginx uses the first one. An expression for all scripts stands for the
+                // key `php`, which leaves refusals in effect. Another refusal needs no exception.
+                (LocationMatch::Expression(..), LocationMatch::Expression(expression, _))
+                    if is_before && !is_for_every_script(expression) && !is_denied(other) =>
+                {
+                    others.extend(locations.regexes[at].clone());
+                }
+                _ => {}
+            }
+        }
+        others.dedup();
+        LocationArea {
+            patterns: patterns.to_vec(),
+            others: Some(others).filter(|others| others.len() <= MAX_OTHERS),
+            stage: match place {
+                LocationMatch::Exact(_) => RuleStage::Exact,
+                LocationMatch::Expression(..) => RuleStage::Expression,
+                LocationMatch::Prefix { .. } | LocationMatch::Named => RuleStage::Prefix,
+            },
+        }
+    }
+
+    /// Returns true if the area is the whole site, except for other locations.
+    pub fn is_site(&self) -> bool {
+        self.patterns.iter().any(|pattern| pattern == "/*")
+    }
+
+    /// Returns the exceptions for the other locations that can match a path of these patterns; without patterns, for
+    /// all other locations. Returns `None` if there are too many.
+    pub fn exceptions(&self, patterns: &[String]) -> Option<Vec<Condition>> {
+        let is_overlapping =
+            |other: &&String| patterns.is_empty() || patterns.iter().any(|pattern| overlaps(pattern, other));
+        let paths: Vec<&String> = self.others.as_ref()?.iter().filter(is_overlapping).collect();
+        let of_paths = |paths: &[&String]| Condition::new("path", Value::texts(paths.iter().copied())).negated_if(true);
+        Some(paths.chunks(MAX_PATTERNS).map(of_paths).collect())
+    }
+
+    /// Returns true if no other location can match a path of these patterns, or any path if there are no patterns.
+    pub fn is_alone(&self, patterns: &[String]) -> bool {
+        self.exceptions(patterns)
+            .is_some_and(|exceptions| exceptions.is_empty())
+    }
+
+    /// Returns the patterns of an action within the area; `None` if the area contains only some of their paths.
+    /// `has_captures`: true if the action needs the captures of the patterns.
+    pub fn within(&self, patterns: &[String], has_captures: bool) -> Option<Vec<String>> {
+        if self.is_site() {
+            return Some(patterns.to_vec());
+        }
+        if patterns == ["/*"] && !has_captures {
+            return Some(self.patterns.clone());
+        }
+        if self.stage == RuleStage::Expression {
+            // The expression of a rewrite usually repeats the one of its location.
+            return self
+                .patterns
+                .iter()
+                .all(|own| patterns.contains(own))
+                .then(|| patterns.to_vec());
+        }
+        let prefixes: Vec<&str> = self.patterns.iter().map(|own| own.trim_end_matches('*')).collect();
+        let is_inside = |pattern: &String| prefixes.iter().any(|prefix| literal(pattern).starts_with(prefix));
+        patterns.iter().all(is_inside).then(|| patterns.to_vec())
+    }
+}
+
+/// Returns the patterns of a prefix.
+fn prefix(path: &str) -> Vec<String> {
+    match path.ends_with('/') {
+        true => vec![format!("{path}*")],
+        false => vec![path.to_owned(), format!("{path}/*")],
+    }
+}
+
+/// Returns true if a path can match both patterns.
+fn overlaps(left: &str, right: &str) -> bool {
+    let is_exact = |pattern: &str| !pattern.starts_with('~') && !pattern.contains('*');
+    for (exact, other) in [(left, right), (right, left)] {
+        if is_exact(exact) {
+            return matches(other, exact);
+        }
+    }
+    let (left, right) = (literal(left), literal(right));
+    left.starts_with(&right) || right.starts_with(&left)
+}
+
+/// Returns true if a pattern matches a path, or might match it.
+fn matches(pattern: &str, path: &str) -> bool {
+    match RegexPattern::parse(pattern) {
+        Some(Ok(regex)) => regex.matches(path.as_bytes()),
+        Some(Err(_)) => false,
+        None if !pattern.contains('*') => pattern == path,
+        None => path.starts_with(&literal(pattern)),
+    }
+}

@@ -1,0 +1,54 @@
+//! Translates `if` blocks to rules.
+
+use crate::condition::{Conditions, both};
+use crate::directive::Directive;
+use crate::document::{Notes, RuleStage, Site};
+
+use super::area::LocationArea;
+use super::restriction::{refuses, restricts};
+use super::{action, test};
+
+/// Translates an `if`. `area`: paths of its location; `None` for a server. `guard`: alternatives under which the
+/// directives of rewriting apply; a `break` in the block excludes its requests from those that follow.
+pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&LocationArea>, guard: &mut Vec<Conditions>) {
+    let Some(tests) = test::conditions(block) else {
+        let message = "the condition has no counterpart: write a rule, [[site.\"…\".rule]], with `path`, `header`, `cookie`, \
+             `query` or `client`";
+        return match restricts(block) {
+            true => site.skip_restriction(block, message),
+            false => site.skip(block, message),
+        };
+    };
+    let combined = both(guard, &tests);
+    let stage = area.map_or(RuleStage::Site, |area| area.stage);
+    let every = vec!["/*".to_owned()];
+    for inner in block.children() {
+        match inner.name.as_str() {
+            "return" => {
+                let is_whole = area.is_none_or(LocationArea::is_site);
+                let patterns = area.map_or(&every, |area| &area.patterns);
+                match action::keys(inner, is_whole) {
+                    Some(keys) => action::add(inner, site, stage, area, patterns, &combined, &keys),
+                    None if refuses(inner) => site.skip_restriction(inner, "write a rule with `respond`"),
+                    None => site.skip(inner, "write a rule with `redirect` or `respond`"),
+                }
+            }
+            "rewrite" => action::rewrite(inner, site, area, &combined),
+            "break" => match &tests[..] {
+                [conditions] if conditions.len() == 1 => {
+                    let others = vec![vec![conditions[0].clone().negated_if(true)]];
+                    *guard = both(guard, &others);
+                }
+                _ => site.skip(inner, "write an exception, `unless`, into the rules that follow"),
+            },
+            "access_log" | "log_not_found" => {
+                site.skip(inner, "the access log has every request of the site");
+            }
+            _ if restricts(block) => site.skip_restriction(inner, "a rule has one action: write a route"),
+            _ => site.skip(
+                inner,
+                "rules rewrite, redirect or respond: write a route with these settings",
+            ),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Moves locations out of the locations that contain them, with the directives that they inherit.
+
+use crate::directive::Directive;
+
+use super::place::{LocationMatch, matched};
+
+/// Directives of a location that its inner locations do not inherit. Those that end in `_pass` are not inherited
+/// either.
+const OWN: [&str; 9] = [
+    "location",
+    "return",
+    "rewrite",
+    "if",
+    "set",
+    "break",
+    "try_files",
+    "alias",
+    "internal",
+];
+
+/// Directives that form a list. A location inherits the whole list if it has none of its own.
+const LISTS: [&[&str]; 2] = [&["allow", "deny"], &["auth_basic", "auth_basic_user_file"]];
+
+/// Returns a server in which prefixes and exact paths stand beside the locations that contained them. Expressions stay,
+/// because they apply only within their location.
+pub(super) fn flatten(server: &Directive) -> Directive {
+    let mut flat = server.clone();
+    let mut all = Vec::new();
+    for directive in server.children() {
+        match directive.is("location") {
+            true => add(directive.clone(), &mut all),
+            false => all.push(directive.clone()),
+        }
+    }
+    flat.block = Some(all);
+    flat
+}
+
+fn add(mut location: Directive, all: &mut Vec<Directive>) {
+    let is_moved =
+        |d: &Directive| d.is("location") && d.block.is_some() && !matches!(matched(d), LocationMatch::Expression(..));
+    let block = location.block.take().unwrap_or_default();
+    let (moved, kept): (Vec<Directive>, Vec<Directive>) = block.into_iter().partition(is_moved);
+    location.block = Some(kept);
+    let inherited = location.clone();
+    all.push(location);
+    for mut inner in moved {
+        let own = inner.block.take().unwrap_or_default();
+        let has = |name: &str| own.iter().any(|d| d.is(name));
+        let is_inherited = |d: &&Directive| {
+            let list = LISTS.iter().find(|list| list.contains(&d.name.as_str()));
+            let is_replaced = list.map_or_else(|| has(&d.name), |list| list.iter().any(|name| has(name)));
+            !OWN.contains(&d.name.as_str()) && !d.name.ends_with("_pass") && !is_replaced
+        };
+        let block = inherited.children().iter().filter(is_inherited).cloned();
+        inner.block = Some(block.chain(own.iter().cloned()).collect());
+        add(inner, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_locations_inherit_and_stand_beside_the_outer_one() {
+        let text = "server { location /a/ { root /srv; deny all; proxy_pass http://b; location = /a/x { expires 1d; } \
+                    location /a/y/ { allow all; location ~ z { return 403; } } } }";
+        let tree = super::super::read(text).unwrap();
+        let flat = flatten(&tree[0]);
+        let shown: Vec<String> = flat
+            .children()
+            .iter()
+            .map(|location| {
+                let inner = location.children().iter().map(Directive::text);
+                format!("{}: {}", location.text(), inner.collect::<Vec<_>>().join("; "))
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "location /a/: root /srv; deny all; proxy_pass http://b",
+                "location = /a/x: root /srv; deny all; expires 1d",
+                "location /a/y/: root /srv; allow all; location ~ z",
+            ]
+        );
+    }
+}

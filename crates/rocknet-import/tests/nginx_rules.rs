@@ -1,0 +1,251 @@
+//! Tests of the rules that `rewrite`, `if`, `return` and locations of nginx become.
+
+use rocknet_import::{Import, Language, Note, import};
+
+fn translated(server: &str) -> Import {
+    let text = format!("server {{ listen 80; server_name a.test; root /srv; {server} }}\n");
+    import(Language::Nginx, "site.conf", &text).unwrap()
+}
+
+/// Returns the actions of the rules in their order: the path and the action of each, with `last`.
+fn rules(import: &Import) -> Vec<String> {
+    let parts = import.toml.split("[[site.\"a.test\".rule]]\n").skip(1);
+    parts
+        .map(|part| {
+            let lines = part.lines().take_while(|line| !line.is_empty());
+            lines.collect::<Vec<_>>().join("; ").replace('"', "'")
+        })
+        .collect()
+}
+
+fn has_note(import: &Import, text: &str) -> bool {
+    import.notes.iter().any(|note| note.message.contains(text))
+}
+
+#[test]
+fn refusals_of_locations_apply_after_rewrites_with_last() {
+    let import =
+        translated("rewrite ^/docs/(.*)$ /files/$1 last; rewrite ^/x$ /y last; location ~ \\.bak$ { deny all; }");
+    assert_eq!(
+        rules(&import),
+        [
+            "path = '/docs/*'; rewrite = '/files/{*}'",
+            "path = '/x'; rewrite = '/y'",
+            "path = '*.bak'; respond = 403",
+        ]
+    );
+    assert!(
+        has_note(&import, "the rules that follow apply too"),
+        "{:?}",
+        import.notes
+    );
+    // Rewrites of locations come between two copies, because nginx searches a location before and after them.
+    let import = translated("location /a/ { rewrite ^/a/(.*)$ /b/$1 last; } location ~ \\.bak$ { deny all; }");
+    assert_eq!(
+        rules(&import),
+        [
+            "path = '*.bak'; respond = 403",
+            "path = '/a/*'; rewrite = '/b/{*}'; unless = { path = '*.bak' }"
+                .replace(
+                    "rewrite = '/b/{*}'; unless = { path = '*.bak' }",
+                    "unless = { path = '~\\\\.bak$' }; rewrite = '/b/{*}'"
+                )
+                .as_str(),
+            "path = '*.bak'; respond = 403",
+        ]
+    );
+    // Without refusals, the other rewrites are skipped as in nginx.
+    let import = translated("rewrite ^/a$ /b last; rewrite ^/b$ /c last;");
+    assert_eq!(
+        rules(&import),
+        [
+            "path = '/a'; rewrite = '/b'; last = true",
+            "path = '/b'; rewrite = '/c'; last = true"
+        ]
+    );
+}
+
+#[test]
+fn rewrites_in_locations_are_limited_to_them() {
+    let import =
+        translated("location / { rewrite ^/item/([0-9]+)$ /item.html?id=$1 last; } location /static/ { root /s; }");
+    assert_eq!(
+        rules(&import),
+        ["path = '~^/item/([0-9]+)$'; rewrite = '/item.html?id={1}'"]
+    );
+    let import = translated("location / { rewrite ^ /index.html last; } location /static/ { root /s; }");
+    assert_eq!(
+        rules(&import),
+        ["unless = { path = '/static/*' }; rewrite = '/index.html'"]
+    );
+    let import = translated("location /a/ { rewrite ^/b/([0-9]+)$ /c last; }");
+    assert!(rules(&import).is_empty() && has_note(&import, "not limited to its location"));
+    // The usual way to remove a prefix before an upstream.
+    let import = translated(
+        "location /api/ { rewrite ^/api/(.*)$ /$1 break; proxy_pass http://127.0.0.1:3000; proxy_set_header Host $host; }",
+    );
+    assert!(
+        rules(&import).is_empty() && import.toml.contains("strip = \"/api\""),
+        "{}",
+        import.toml
+    );
+    // Its target would get the settings of another route.
+    let import = translated("location /x/ { rewrite ^/x/a/(.*)$ /y/$1 break; proxy_pass http://b; }");
+    assert!(
+        rules(&import).is_empty() && has_note(&import, "settings of its own route"),
+        "{:?}",
+        import.notes
+    );
+}
+
+#[test]
+fn conditions_become_rules() {
+    for (server, expected) in [
+        (
+            "if ($http_cookie ~ \"beta=1\") { return 302 /beta/; }",
+            &["header = { Cookie = '~beta=1' }; redirect = '/beta/'; status = 302"][..],
+        ),
+        (
+            "if (-f $document_root/maintenance.html) { return 503; }",
+            &["exists = 'file'; exists_at = '/maintenance.html'; respond = 503"],
+        ),
+        (
+            "if (-f $request_filename) { break; } rewrite ^/(.*)$ /app.php?q=$1 last;",
+            &["unless = { exists = 'file' }; rewrite = '/app.php?q={*}'; last = true"],
+        ),
+        (
+            "if (!-d $request_filename) { rewrite ^/(.+)/$ /$1 permanent; }",
+            &["path = '~^/(.+)/$'; exists = ['file', 'nothing']; redirect = '/{1}'; status = 301"],
+        ),
+        (
+            "if ($http_x_forwarded_proto = \"http\") { return 301 https://$host$request_uri; }",
+            &["header = { X-Forwarded-Proto = '~^http$' }; redirect = 'https://{host}{target}'; status = 301"],
+        ),
+        (
+            "if ($request_method !~ ^(GET|HEAD|POST)$) { return 405; }",
+            &["unless = { method = ['GET', 'HEAD', 'POST'] }; respond = 405"],
+        ),
+        (
+            "location /dl/ { if ($http_user_agent ~* wget) { return 403; } }",
+            &["path = '/dl/*'; header = { User-Agent = '~*wget' }; respond = 403"],
+        ),
+        (
+            "location /read/ { limit_except GET { allow 10.0.0.0/8; deny all; } }",
+            &["path = '/read/*'; unless = [{ method = ['GET', 'HEAD'] }, { client = '10.0.0.0/8' }]; respond = 403"],
+        ),
+        ("rewrite ^/wp-admin$ $scheme://$host$uri/ permanent;", &[]),
+    ] {
+        let import = translated(server);
+        assert_eq!(rules(&import), expected, "{}", import.toml);
+        assert!(
+            !import.notes.iter().any(Note::weakens_access),
+            "{server}: {:?}",
+            import.notes
+        );
+    }
+    let import = translated("rewrite ^/wp-admin$ $scheme://$host$uri/ permanent;");
+    assert!(
+        import
+            .toml
+            .contains("\"/wp-admin\" = { to = \"{path}/\", status = 301 }")
+            || import
+                .toml
+                .contains("redirects.\"/wp-admin\" = { to = \"{path}/\", status = 301 }"),
+        "{}",
+        import.toml
+    );
+}
+
+#[test]
+fn refusals_by_expression_have_the_exceptions_of_nginx() {
+    // The front controller comes first, and the other scripts are refused.
+    let import = translated(
+        "location / { try_files $uri /index.php$is_args$args; } location ~ ^/index\\.php(/|$) { fastcgi_pass \
+         unix:/run/php.sock; internal; } location ~ \\.php$ { return 404; }",
+    );
+    assert_eq!(
+        rules(&import),
+        [
+            "path = '~^/index\\\\.php(/|$)'; respond = 404",
+            "path = '*.php'; unless = { path = '~^/index\\\\.php(/|$)' }; respond = 404",
+        ]
+    );
+    assert!(!import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    // An exact path and a prefix with `^~` take precedence over expressions.
+    let import = translated(
+        "location = /robots.txt { expires 1d; } location ^~ /notes/ { expires 1d; } location ~* \\.(txt|log)$ { deny all; }",
+    );
+    assert_eq!(
+        rules(&import),
+        ["path = '~*\\\\.(txt|log)$'; unless = { path = ['/robots.txt', '/notes/*'] }; respond = 403"]
+    );
+    // Every script is refused in a folder, in upper case too.
+    let import = translated("location ~* /(?:uploads|files)/.*\\.php$ { deny all; }");
+    assert_eq!(
+        rules(&import),
+        ["path = '~*/(?:uploads|files)/.*\\\\.php$'; respond = 403"]
+    );
+    assert!(!import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    // Look-ahead has no counterpart, which the note says.
+    let import = translated("location ~ ^/(?!public).*\\.txt$ { deny all; }");
+    assert!(import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+}
+
+#[test]
+fn locations_in_locations_become_routes() {
+    let import =
+        translated("location /a/ { expires 1h; location /a/b/ { expires 1d; } location ~ \\.secret$ { deny all; } }");
+    assert!(
+        import
+            .toml
+            .contains("route.\"/a/b/*\"]\nheaders.\"Cache-Control\" = \"max-age=86400\""),
+        "{}",
+        import.toml
+    );
+    assert_eq!(rules(&import), ["path = '~^/a/.*?(?:\\\\.secret$)'; respond = 403"]);
+    // Access control is inherited.
+    let import = translated("location /a/ { deny all; location /a/b/ { expires 1d; } location /a/c/ { allow all; } }");
+    assert!(
+        import.toml.contains("route.\"/a/b/*\"]\ndeny = \"all\""),
+        "{}",
+        import.toml
+    );
+    assert!(!import.toml.contains("route.\"/a/c/*\"]\ndeny"), "{}", import.toml);
+}
+
+#[test]
+fn settings_of_the_whole_server_are_moved() {
+    let text = "set_real_ip_from 10.0.0.0/8; set_real_ip_from 192.0.2.1; real_ip_header X-Forwarded-For; \
+                client_header_timeout 10s; client_body_timeout 30s; send_timeout 1m; large_client_header_buffers 4 8k; \
+                server { server_name a.test; client_body_buffer_size 64k; location /app/ { uwsgi_pass 127.0.0.1:9000; \
+                uwsgi_param MODE prod; } location / { mirror /copy; proxy_pass http://b; proxy_set_header Host $host; } \
+                location = /copy { internal; proxy_pass http://test:81$request_uri; } }";
+    let import = import(Language::Nginx, "site.conf", text).unwrap();
+    for expected in [
+        "trusted_proxies = [\"10.0.0.0/8\", \"192.0.2.1\"]",
+        "header_timeout = \"10s\"",
+        "body_idle = \"30s\"",
+        "send_stall = \"1m\"",
+        "header_size = \"32KiB\"",
+        "limits.body_memory = \"64KiB\"",
+        "uwsgi = { to = \"127.0.0.1:9000\", params = { MODE = \"prod\" } }",
+        "mirror = \"http://test:81\"",
+    ] {
+        assert!(import.toml.contains(expected), "{expected}\n{}", import.toml);
+    }
+    assert!(!import.toml.contains("/copy"), "{}", import.toml);
+}
+
+#[test]
+fn a_server_that_redirects_except_for_challenges_joins_its_site() {
+    let text = "server { listen 80; server_name a.test; location /.well-known/acme-challenge/ { root /c; } location / { \
+                return 301 https://$host$request_uri; } } server { listen 443 ssl; server_name a.test; root /srv; \
+                ssl_certificate /c.pem; ssl_certificate_key /k.pem; }";
+    let joined = import(Language::Nginx, "site.conf", text).unwrap();
+    assert_eq!(joined.toml.matches("[site.").count(), 1, "{}", joined.toml);
+    let text = "server { listen 80; server_name a.test; rewrite ^ https://$server_name$request_uri? permanent; } server { \
+                listen 443 ssl; server_name a.test; root /srv; }";
+    let joined = import(Language::Nginx, "site.conf", text).unwrap();
+    assert_eq!(joined.toml.matches("[site.").count(), 1, "{}", joined.toml);
+    assert!(!joined.toml.contains("redirects"), "{}", joined.toml);
+}
