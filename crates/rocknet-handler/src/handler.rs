@@ -82,6 +82,12 @@ pub trait Handler: Send + Sync {
         wheel.ticks(route.answer_timeout)
     }
 
+    /// Returns the timeout of each further piece of a response, in ticks of the wheel; by default `answer_timeout` of
+    /// the route.
+    fn body_timeout_ticks(&self, wheel: &Wheel, route: &Route) -> u32 {
+        wheel.ticks(route.answer_timeout)
+    }
+
     /// Returns the names of the limits that the response timeout consists of, for the log.
     fn timeout_limits(&self) -> &'static str {
         ANSWER_TIMEOUT

@@ -65,6 +65,10 @@ impl Handler for ProxyHandler {
         self.0.response_ticks(wheel)
     }
 
+    fn body_timeout_ticks(&self, wheel: &Wheel, _: &Route) -> u32 {
+        self.0.body_ticks(wheel)
+    }
+
     fn timeout_limits(&self) -> &'static str {
         "`queue`, `connect`, `first_byte` and `idle` of the proxy"
     }

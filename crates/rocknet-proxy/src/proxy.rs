@@ -165,6 +165,12 @@ impl Proxy {
             .saturating_add(1)
     }
 
+    /// Returns the number of ticks within which the proxy returns the next piece of a response, or an error.
+    pub fn body_ticks(&self, wheel: &Wheel) -> u32 {
+        // One tick longer, as for the response.
+        wheel.ticks(self.idle).saturating_add(1)
+    }
+
     /// Returns true if there is an upstream other than `tried` that may get new clients.
     pub(super) fn has_others(&self, tried: u32) -> bool {
         non_draining_members(&self.members).any(|member| member.upstream.id != tried)

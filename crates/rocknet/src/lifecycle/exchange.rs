@@ -1,5 +1,6 @@
 //! Exchange in progress: its stage, and its access-log record when it ends.
 
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use rocknet_proto::status::Status;
 use super::body::BodySource;
 use super::connection_info::ConnectionInfo;
 use super::tunnel::ActiveTunnel;
-use crate::pipeline::{PendingResponse, RequestContext};
+use crate::pipeline::{HandlerTimeout, PendingResponse, RequestContext};
 use crate::worker::Worker;
 
 /// Exchange whose response is not complete. Its connection owns it.
@@ -20,6 +21,8 @@ pub struct ActiveExchange {
     pub sent: u64,
     /// True if the connection must be closed after the response, unless it can carry several exchanges at a time.
     pub close: bool,
+    /// Timeout of each further piece of the response in ticks; `None` if the server's `limits.answer_timeout` applies.
+    body_ticks: Option<NonZeroU32>,
 }
 
 /// Stage of an exchange.
@@ -48,6 +51,22 @@ impl ActiveExchange {
             context,
             sent: 0,
             close,
+            body_ticks: None,
+        }
+    }
+
+    /// Keeps the timeout of the handler for each further piece of the response, which has begun.
+    pub fn keep_timeout(&mut self, handler_timeout: Option<HandlerTimeout>) {
+        self.body_ticks = handler_timeout.and_then(|timeout| NonZeroU32::new(timeout.body_ticks));
+    }
+
+    /// Returns the timeout of the handler, or of the next piece of its response; `None` if the server's
+    /// `limits.answer_timeout` applies.
+    pub fn handler_timeout(&self) -> Option<HandlerTimeout> {
+        match &self.stage {
+            Stage::Waiting(pending) => pending.timeout,
+            Stage::Sending { .. } => self.body_ticks.map(|ticks| HandlerTimeout::of_body(ticks.get())),
+            Stage::Tunnel(_) => None,
         }
     }
 

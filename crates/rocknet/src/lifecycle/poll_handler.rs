@@ -50,6 +50,7 @@ impl ActiveExchange {
         result: Result<CompletedResponse, Panicked>,
         responder: &mut R,
     ) -> Flow {
+        let timeout = self.handler_timeout();
         let ActiveExchange { context, close, .. } = self;
         let started = match result {
             Ok(CompletedResponse::Response(response)) => StartedExchange {
@@ -68,7 +69,11 @@ impl ActiveExchange {
             }
             Err(Panicked) => return respond_panicked(worker, info, context, responder),
         };
-        advance(worker, info, started, responder)
+        let mut flow = advance(worker, info, started, responder);
+        if let Flow::Active(exchange) = &mut flow {
+            exchange.keep_timeout(timeout);
+        }
+        flow
     }
 }
 

@@ -53,6 +53,10 @@ pub(super) fn finish(
     if matches!(exit, Exit::Done) {
         return ResponseState::Ready(response);
     }
+    let route_ticks = context
+        .route
+        .as_ref()
+        .map(|route| worker.wheel.ticks(route.answer_timeout));
     let (exit_worker, context, status) = (Rc::clone(worker), Rc::clone(context), response.status);
     let work = async move {
         exit::complete(exit_worker, context, exit, &mut response).await;
@@ -61,8 +65,10 @@ pub(super) fn finish(
     let mut pending = PendingResponse::finished(work);
     if status.is_error() {
         pending.plain_fallback = Some(status);
+        let ticks = worker.wheel.ticks(PAGE_WAIT);
         pending.timeout = Some(HandlerTimeout {
-            ticks: worker.wheel.ticks(PAGE_WAIT),
+            ticks,
+            body_ticks: route_ticks.unwrap_or(ticks),
             limits: PAGE_LIMIT,
         });
     }

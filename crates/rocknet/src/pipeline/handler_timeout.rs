@@ -11,6 +11,8 @@ use crate::route::Route;
 pub struct HandlerTimeout {
     /// Time in ticks of the timer wheel.
     pub ticks: u32,
+    /// Time for each further piece of the response, in ticks.
+    pub body_ticks: u32,
     /// Names of the limits that the timeout consists of, for the log.
     pub limits: &'static str,
 }
@@ -20,6 +22,7 @@ impl HandlerTimeout {
     pub(super) fn of(handler: &dyn Handler, wheel: &Wheel, route: &Route) -> HandlerTimeout {
         HandlerTimeout {
             ticks: handler.timeout_ticks(wheel, route),
+            body_ticks: handler.body_timeout_ticks(wheel, route),
             limits: handler.timeout_limits(),
         }
     }
@@ -28,6 +31,17 @@ impl HandlerTimeout {
     pub(super) fn of_route(wheel: &Wheel, route: &Route) -> HandlerTimeout {
         HandlerTimeout {
             ticks: wheel.ticks(route.answer_timeout),
+            body_ticks: wheel.ticks(route.answer_timeout),
+            limits: ANSWER_TIMEOUT,
+        }
+    }
+
+    /// Returns the timeout of each further piece of a response. The log names `answer_timeout` as its limit, because a
+    /// handler with another limit, such as a proxy, reports its own error before.
+    pub fn of_body(ticks: u32) -> HandlerTimeout {
+        HandlerTimeout {
+            ticks,
+            body_ticks: ticks,
             limits: ANSWER_TIMEOUT,
         }
     }

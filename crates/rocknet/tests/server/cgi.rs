@@ -395,8 +395,9 @@ fn a_response_that_lacks_announced_bytes_is_cut() {
     let head = "Content-Type: text/plain\\r\\nContent-Length: 3\\r\\n\\r\\n";
     fs::write(&path, format!("#!/bin/sh\nprintf '{head}a'\nsleep 1000 &\n")).expect("a program");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
-    let site = super::support::running::site("cgi = \"/cgi-bin\"");
-    let server = Running::start(folder, &format!("[limits]\nanswer_timeout = \"2s\"\n{site}"));
+    // The time in the queue is not added to the time for a piece of the response.
+    let cgi = "cgi = { folder = \"/cgi-bin\", queue = \"2m\" }";
+    let server = Running::site(folder, &format!("{cgi}\nlimits = {{ answer_timeout = \"2s\" }}"));
     let mut client = server.connect();
     client.send(request("GET /cgi-bin/short-child.sh", &[]));
     assert!(client.head().contains("Content-Length: 3\r\n"));

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use http::Request;
 
 use super::support::client::request;
-use super::support::fastcgi::{Next, Peer, SOCKET, record, response, write_to};
+use super::support::fastcgi::{Next, Peer, SOCKET, record, response, stdout, write_to};
 use super::support::http2::Http2;
+use super::support::upstream::{self, Upstream};
 use super::support::{Folder, Running};
 
 const SITE: &str = r#"[server]
@@ -26,12 +27,18 @@ limits = { body_size = 2000 }
 limits = { answer_timeout = "100ms" }
 "#;
 
-/// Starts a server, and an application that responds with the length of the request body, or never for `?hang`.
+/// Starts a server, and an application that responds with the length of the request body, or never for `?hang`, or with
+/// the beginning of a response for `?begin`.
 fn start() -> (Running, Peer) {
     let folder = Folder::with(&[("www/a.php", ""), ("www/large/a.php", ""), ("www/quick/a.php", "")]);
     let peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
         if incoming.variable("QUERY_STRING") == "hang" {
             // The application sends nothing until the server closes the connection.
+            let _ = record(stream);
+            return Next::Close;
+        }
+        if incoming.variable("QUERY_STRING") == "begin" {
+            write_to(stream, stdout(b"Content-Type: text/plain\r\n\r\nbegun"));
             let _ = record(stream);
             return Next::Close;
         }
@@ -97,6 +104,43 @@ fn each_route_has_its_response_timeout() {
 }
 
 #[test]
+fn each_piece_of_a_response_has_the_timeout_of_its_route() {
+    let (server, _peer) = start();
+    // The default for other routes is longer than the client waits.
+    let mut client = server.connect();
+    client.send(request("GET /quick/a.php?begin", &[]));
+    assert!(client.head().starts_with("HTTP/1.1 200"));
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "a cut response looks complete");
+    let mut h2 = Http2::to(server.address());
+    let builder = Request::builder().uri("http://localhost/quick/a.php?begin");
+    assert!(h2.send(builder, b"").is_err());
+    let mut client = server.connect();
+    client.send(request("GET /a.php?begin", &[]));
+    client.head();
+    assert_eq!(client.bytes(10), b"5\r\nbegun\r\n");
+    assert!(!client.has_something_within(Duration::from_millis(400)));
+}
+
+/// A pause in the response of an upstream may be longer than `answer_timeout`, because `idle` limits it.
+#[test]
+fn each_piece_of_a_proxied_response_has_the_timeout_of_the_proxy() {
+    let upstream = Upstream::start(|_, stream| {
+        upstream::write_to(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun");
+        std::thread::sleep(Duration::from_secs(1));
+        upstream::write_to(stream, "ended");
+        upstream::Next::Keep
+    });
+    let text = format!(
+        "[server]\nh2c = true\nworkers = 1\nevents = {{ wait = \"20ms\" }}\n[limits]\nanswer_timeout = \"100ms\"\n\
+         [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = {{ to = \"{}\", idle = \"1m\" }}\n",
+        upstream.url()
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    assert_eq!(server.get("/").text(), "begunended");
+    assert_eq!(&Http2::to(server.address()).get("/").content[..], b"begunended");
+}
+
+#[test]
 fn a_route_that_is_known_late_has_its_body_limit() {
     let folder = Folder::with(&[("www/up/c.php", ""), ("www/large/a.php", "")]);
     let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
@@ -127,4 +171,8 @@ fn a_route_that_is_known_late_has_its_body_limit() {
             .response()
             .expect(&format!("{path}: chunks of {size}"), status, &[]);
     }
+}
+
+over_http3! {
+    each_piece_of_a_proxied_response_has_the_timeout_of_the_proxy,
 }

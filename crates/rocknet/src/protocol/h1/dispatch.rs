@@ -65,15 +65,11 @@ impl<L: Link> Connection<L> {
     /// deadline is set when the exchange is polled.
     #[inline(never)]
     fn store_exchange(&mut self, config: &WorkerConfig, serving: CurrentExchange) {
+        let timeout = serving.exchange.handler_timeout();
+        self.core.deadlines.set_handler_timeout(timeout);
         match &serving.exchange.stage {
-            Stage::Waiting(pending) => {
-                self.core.deadlines.set_handler_timeout(pending.timeout);
-                self.core.deadlines.begin(Wait::Handler, self.response_ticks(config));
-            }
-            Stage::Sending { .. } | Stage::Tunnel(_) => {
-                self.core.deadlines.set_handler_timeout(None);
-                self.core.deadlines.leave_handler();
-            }
+            Stage::Waiting(_) => self.core.deadlines.begin(Wait::Handler, self.response_ticks(config)),
+            Stage::Sending { .. } | Stage::Tunnel(_) => self.core.deadlines.leave_handler(),
         }
         self.state = State::Serving(Box::new(serving));
     }

@@ -129,11 +129,10 @@ impl<L: Link> Connection<L> {
     #[inline(never)]
     fn insert_exchange(&mut self, worker: &Worker, exchange: ActiveExchange, stream: RequestStream) {
         let mut deadlines = Deadlines::new(&worker.wheel);
-        match &exchange.stage {
-            Stage::Waiting(pending) => deadlines.set_handler_timeout(pending.timeout),
-            Stage::Sending { .. } => {}
-            // Turns on TCP keepalive, because a tunnel may be silent for any length of time.
-            Stage::Tunnel(_) => self.core.link.enable_tcp_keepalive(),
+        deadlines.set_handler_timeout(exchange.handler_timeout());
+        if exchange.is_tunnel() {
+            // A tunnel may be silent for any length of time.
+            self.core.link.enable_tcp_keepalive();
         }
         self.streams.insert(Box::new(StreamExchange {
             stream,

@@ -113,13 +113,7 @@ impl Connection {
             return;
         }
         let mut deadlines = Deadlines::new(&worker.wheel);
-        if let Some(ActiveExchange {
-            stage: Stage::Waiting(pending),
-            ..
-        }) = &exchange
-        {
-            deadlines.set_handler_timeout(pending.timeout);
-        }
+        deadlines.set_handler_timeout(exchange.as_ref().and_then(ActiveExchange::handler_timeout));
         self.streams.insert(Box::new(StreamExchange {
             stream,
             exchange,
