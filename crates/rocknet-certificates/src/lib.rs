@@ -27,7 +27,7 @@ pub mod trust;
 pub use certificate::{Certificate, CertificateError, CertificateSet, SingleCertificate, subject};
 pub use environment::ServerEnvironment;
 pub use issuer::{Authority, CertificateRequest, Issuer};
-pub use manager::{CertificateManager, SYSTEM_STATE_FOLDER, state_folder};
+pub use manager::{CertificateManager, SYSTEM_STATE_FOLDER, needs_local_ca, state_folder};
 pub use secure_site::{SecureSite, TlsPolicy};
 pub use store::CertificateStore;
 pub use tls_config::{ACME_PROTOCOL, HQ_INTEROP, HTTP_2, HTTP_3, PROTOCOLS, read_roots};

@@ -49,6 +49,8 @@ struct ManagerState {
     files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
     /// For each set of files, the sites that use it and their names.
     sites: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
+    /// Configuration with a site whose certificate has the addresses of this machine, and these addresses.
+    addressed: Option<(Config, Vec<String>)>,
 }
 
 impl CertificateManager {
@@ -132,7 +134,7 @@ impl CertificateManager {
             CertificateSource::Files(files) => SiteCertificates::Files(self.files(files)),
             CertificateSource::Auto | CertificateSource::Local => SiteCertificates::Issued {
                 // `names` returns at least one name.
-                default_name: names(site, mode).swap_remove(0),
+                default_name: names(site, mode, &[]).swap_remove(0),
             },
         };
         let config = self.tls_configs.build(tls.min, tls.client.as_ref(), mode).map(Arc::new);
@@ -153,18 +155,14 @@ impl CertificateManager {
     /// # Errors
     /// Returns the error of the operating system if the thread cannot be started.
     pub fn manage(&self, config: &Config) -> std::io::Result<()> {
-        let requests = requests(config);
+        let addresses = private_addresses();
         let mut state = lock(&self.state);
         for issuer in &mut state.issuers {
             issuer.configure(&config.tls);
-            let authority = issuer.authority();
-            let own: Vec<_> = requests
-                .iter()
-                .filter(|one| one.authority == authority)
-                .cloned()
-                .collect();
-            issuer.set_requests(&own, &self.store);
         }
+        state.set_requests(&requests(config, &addresses), &self.store);
+        let has_addresses = config.sites.iter().any(|site| has_addresses(site, config.server.mode));
+        state.addressed = has_addresses.then(|| (config.clone(), addresses));
         state.sites.clear();
         for site in &config.sites {
             if let Some(CertificateSource::Files(files)) = site.tls.as_ref().map(|tls| &tls.source) {
@@ -215,8 +213,38 @@ impl CertificateManager {
 }
 
 impl ManagerState {
+    /// Passes requests to their issuers.
+    fn set_requests(&mut self, requests: &[CertificateRequest], store: &Arc<CertificateStore>) {
+        for issuer in &mut self.issuers {
+            let authority = issuer.authority();
+            let own: Vec<_> = requests
+                .iter()
+                .filter(|one| one.authority == authority)
+                .cloned()
+                .collect();
+            issuer.set_requests(&own, store);
+        }
+    }
+
+    /// Requests certificates for the present addresses of this machine, if they have changed.
+    fn follow_addresses(&mut self, present: Vec<String>, store: &Arc<CertificateStore>) {
+        let Some((config, known)) = &mut self.addressed else {
+            return;
+        };
+        if *known == present {
+            return;
+        }
+        let requests = requests(config, &present);
+        *known = present;
+        self.set_requests(&requests, store);
+        tracing::info!("the addresses of this machine have changed: certificates for the new ones are in use");
+    }
+
     /// Renews issued certificates that are due, reads changed files again, and forgets sets that no site uses.
     fn maintain(&mut self, now: SystemTime, store: &Arc<CertificateStore>) {
+        if self.addressed.is_some() {
+            self.follow_addresses(private_addresses(), store);
+        }
         for issuer in &mut self.issuers {
             issuer.renew_due(now, store);
         }
@@ -278,13 +306,13 @@ pub fn state_folder(config: &Config) -> PathBuf {
     })
 }
 
-/// Returns the certificate requests of all sites.
-fn requests(config: &Config) -> Vec<CertificateRequest> {
+/// Returns the certificate requests of all sites. `addresses`: private addresses of this machine.
+fn requests(config: &Config, addresses: &[String]) -> Vec<CertificateRequest> {
     let mut all = Vec::new();
     for site in &config.sites {
         let Some(tls) = &site.tls else { continue };
         let (mut local, mut public) = (Vec::new(), Vec::new());
-        for name in names(site, config.server.mode) {
+        for name in names(site, config.server.mode, addresses) {
             match Authority::of(&tls.source, config.server.mode, &name) {
                 Some(Authority::Local) => local.push(name),
                 Some(Authority::Acme) => public.push(name),
@@ -304,10 +332,17 @@ fn requests(config: &Config) -> Vec<CertificateRequest> {
     all
 }
 
+/// Returns true if a site gets a certificate of the local CA.
+pub fn needs_local_ca(config: &Config) -> bool {
+    requests(config, &[])
+        .iter()
+        .any(|one| one.authority == Authority::Local)
+}
+
 /// Returns the names that a site's certificate must cover: the names of the site or, if it has none, the loopback names
 /// and the site's TLS listening addresses. In `dev` mode, a site without names that listens at all addresses also gets
-/// the private addresses of this machine, so that phones can open it.
-fn names(site: &Site, mode: Mode) -> Vec<String> {
+/// the private addresses of this machine (`addresses`), so that phones can open it.
+fn names(site: &Site, mode: Mode, addresses: &[String]) -> Vec<String> {
     let text = |name: &HostPattern| match name {
         HostPattern::Exact(name) => name.clone(),
         HostPattern::Wildcard(name) => format!("*.{name}"),
@@ -326,16 +361,32 @@ fn names(site: &Site, mode: Mode) -> Vec<String> {
             names.push(address.to_string());
         }
     }
+    if has_addresses(site, mode) {
+        names.extend_from_slice(addresses);
+    }
+    names
+}
+
+/// Returns true if the certificate of a site has the addresses of this machine.
+fn has_addresses(site: &Site, mode: Mode) -> bool {
     let is_everywhere = |listen: &Listen| match listen {
         Listen::Tcp { address, .. } => address.is_none_or(|address| address.is_unspecified()),
         Listen::Unix(_) => false,
     };
-    if mode == Mode::Dev && site.secure.iter().any(is_everywhere) {
-        let addresses = machine::addresses().into_iter().map(|address| address.to_string());
-        // The local CA signs private addresses only.
-        names.extend(addresses.filter(|address| is_private(address)).take(MAX_ADDRESSES));
+    mode == Mode::Dev && site.names.is_empty() && site.secure.iter().any(is_everywhere)
+}
+
+/// Returns the private addresses of this machine, because the local CA signs no others. Those for other machines of the
+/// network come first.
+fn private_addresses() -> Vec<String> {
+    let mut addresses: Vec<String> = Vec::new();
+    for address in machine::lan_addresses().into_iter().chain(machine::addresses()) {
+        let text = address.to_string();
+        if is_private(&text) && !addresses.contains(&text) && addresses.len() < MAX_ADDRESSES {
+            addresses.push(text);
+        }
     }
-    names
+    addresses
 }
 
 /// Maximum number of addresses of the machine in a certificate. Further ones mostly belong to bridges and containers.
@@ -343,4 +394,45 @@ const MAX_ADDRESSES: usize = 8;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::environment::MemoryEnvironment;
+
+    use super::super::storage::memory::MemoryStorage;
+    use super::*;
+
+    #[test]
+    fn certificates_follow_the_addresses_of_the_machine() {
+        let text =
+            "[server]\nmode = \"dev\"\n[site.default]\nlisten = \"https://*:8443\"\nroot = \"/w\"\ntls = \"local\"\n";
+        let world = MemoryEnvironment {
+            any_directory: true,
+            ..MemoryEnvironment::default()
+        };
+        let config = rocknet_config::parse(text, Path::new("/r.toml"), &world)
+            .expect("valid")
+            .config;
+        let issuer = LocalIssuer::with_storage(Arc::new(MemoryStorage::default()));
+        let manager = CertificateManager::new(vec![Box::new(issuer)]).expect("a manager");
+        // The thread of `manage` would use the addresses of this machine.
+        assert!(has_addresses(&config.sites[0], Mode::Dev) && !has_addresses(&config.sites[0], Mode::Prod));
+        lock(&manager.state).addressed = Some((config, Vec::new()));
+        let follow = |addresses: &[&str]| {
+            let present = addresses.iter().map(|address| (*address).to_owned()).collect();
+            lock(&manager.state).follow_addresses(present, &manager.store);
+        };
+        let covers = |name: &str| {
+            let set = manager.store.find(name)?;
+            let names = set.certificates()[0].names().to_vec();
+            Some(names)
+        };
+        follow(&["10.9.8.7"]);
+        let names = covers("localhost").expect("a certificate");
+        assert!(names.contains(&"10.9.8.7".to_owned()), "{names:?}");
+        follow(&["10.9.8.6"]);
+        assert_eq!(covers("10.9.8.7"), None);
+        assert_eq!(covers("10.9.8.6"), covers("localhost"));
+    }
 }

@@ -125,13 +125,17 @@ impl Issuer for LocalIssuer {
             .filter(|site| site.authority == Authority::Local)
             .map(|site| &site.names)
             .collect();
+        let mut removed: Vec<String> = Vec::new();
         self.sites.retain(|names, _| {
             let is_kept = requests.contains(&names);
             if !is_kept {
-                store.remove(names);
+                removed.extend_from_slice(names);
             }
             is_kept
         });
+        // A name that another request has keeps its certificate until the new one is signed.
+        removed.retain(|name| !requests.iter().any(|names| names.contains(name)));
+        store.remove(&removed);
         self.shared.set_wildcard_parents(&requests, store);
         if requests
             .iter()

@@ -8,6 +8,7 @@ use rocknet_config::model::Listen;
 use rocknet_control::{SiteKind, SiteSummary};
 
 use super::search::resolved;
+use super::terminal_text::printable;
 
 /// Renders the URLs with their targets, and the notes below them. `colour`: true to use the styles of a terminal.
 pub fn start_block(sites: &[SiteSummary], notes: &[String], colour: bool) -> String {
@@ -80,12 +81,12 @@ pub fn stop_hint(has_console: bool, has_file: bool) -> String {
 /// number. Only the first line has a second part, the target.
 fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
     let target = match (&site.root, site.kind) {
-        _ if site.fault.is_some() => format!("ERROR: {}", without_controls(site.fault.as_deref().unwrap_or_default())),
+        _ if site.fault.is_some() => format!("ERROR: {}", printable(site.fault.as_deref().unwrap_or_default())),
         (_, SiteKind::Proxy) => "other servers".to_owned(),
         (_, SiteKind::Application) => "an application".to_owned(),
         (_, SiteKind::Controller) => "a controller".to_owned(),
         (_, SiteKind::Other) => "a handler of the program".to_owned(),
-        (Some(root), _) => without_controls(&resolved(root).to_string_lossy()),
+        (Some(root), _) => printable(&resolved(root).to_string_lossy()),
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Routes) => "routes".to_owned(),
         (None, SiteKind::Nothing) => "nothing".to_owned(),
@@ -95,7 +96,7 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
         .urls
         .iter()
         .take(MAX_URLS)
-        .map(|url| (without_controls(url), None))
+        .map(|url| (printable(url), None))
         .collect();
     if let Some((_, first)) = lines.first_mut() {
         *first = Some(target);
@@ -104,13 +105,6 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
         lines.push((format!("and {} more URLs", site.urls.len() - MAX_URLS), None));
     }
     lines
-}
-
-/// Replaces control characters of URLs, folder names and errors, so that they cannot control the terminal.
-fn without_controls(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
 }
 
 /// Maximum number of sites in the block, so that it stays short. The terminal command `sites` lists all of them.

@@ -6,6 +6,7 @@ mod accounts;
 mod certificates;
 mod clock;
 mod configuration;
+mod denied_paths;
 mod facts;
 mod fix;
 mod folders;
@@ -24,6 +25,7 @@ mod registry;
 mod report;
 mod sandbox_support;
 mod served;
+mod server_account;
 mod sockets;
 #[cfg(test)]
 mod test_account;
@@ -36,6 +38,7 @@ use rocknet_control::doctor::DoctorVerdict;
 use super::{ExitStatus, Failure, print, search};
 use facts::DoctorFacts;
 pub use served::{Running, ServedAddresses};
+use server_account::OtherAccount;
 pub use verdict::Check;
 
 /// Check the requirements of the server on this machine, and show what is missing
@@ -100,10 +103,11 @@ fn check_machine(file: Option<&Path>) -> Vec<Check> {
 /// Runs all checks for a configuration. `file`: the configuration, if there is one. `running`: its running server.
 pub fn checks(file: Option<&Path>, running: &Running) -> Vec<Check> {
     let mut checks = Vec::new();
-    if let Some(config) = configuration::load(file, &mut checks) {
+    if let Some(config) = configuration::load(file, running, &mut checks) {
         checks.extend(registry::run(&DoctorFacts {
             config: &config,
             running,
+            other_account: OtherAccount::find(&config, running),
         }));
     }
     checks

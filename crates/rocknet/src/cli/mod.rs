@@ -45,6 +45,7 @@ pub mod serve;
 pub mod service;
 mod site_detail;
 mod site_visit;
+mod terminal_text;
 pub mod top;
 pub mod trust;
 pub mod upgrade;

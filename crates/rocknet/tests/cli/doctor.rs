@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,6 +12,7 @@ use rocknet_testing::{Need, skip};
 use serde_json::Value;
 
 use crate::accounts::{is_root, make_accessible, uid};
+use crate::hardening::AS_NOBODY;
 use crate::program::{ProgramFolder, ProgramOutput};
 
 /// Returns the checks in the output as JSON.
@@ -166,20 +167,10 @@ fn names_are_added_to_the_hosts_file_and_resolve_afterwards() {
 
 #[test]
 fn a_certificate_file_that_expires_soon_is_reported() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
-    let day = Duration::from_secs(86_400);
     let site = "[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
-                tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
+                tls = { cert = \"tls/cert.pem\", key = \"tls/key.pem\" }\n";
     let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", site)]);
-    let write = |days: u32| {
-        let mut params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
-        let epoch = rcgen::date_time_ymd(1970, 1, 1);
-        params.not_before = epoch + (now - day * 80);
-        params.not_after = epoch + (now + day * days + day / 2);
-        let key = KeyPair::generate().expect("a key");
-        dir.write("cert.pem", &params.self_signed(&key).expect("a certificate").pem());
-        set_mode(&dir.write("key.pem", &key.serialize_pem()), 0o600);
-    };
+    let write = |days: u32| write_certificate(&dir, -80, i64::from(days) + 1);
     write(10);
     let output = dir.run(&["doctor", "--json"]);
     let found = with_code(&output, "certificate-expires-soon");
@@ -267,4 +258,167 @@ fn folders_that_the_account_of_the_server_cannot_use_are_reported_and_logs_are_r
     for code in ["root-not-readable", "log-not-writable", "config-not-readable"] {
         assert!(with_code(&output, code).is_empty(), "{code}: {output:?}");
     }
+}
+
+/// Writes a certificate for `a.test` and its key with this validity, in days from now.
+fn write_certificate(dir: &ProgramFolder, from: i64, until: i64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+    let days = |days: i64| {
+        let shift = Duration::from_secs(86_400 * days.unsigned_abs());
+        rcgen::date_time_ymd(1970, 1, 1) + if days < 0 { now - shift } else { now + shift }
+    };
+    let mut params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+    (params.not_before, params.not_after) = (days(from), days(until) - Duration::from_secs(43_200));
+    let key = KeyPair::generate().expect("a key");
+    dir.write("tls/cert.pem", &params.self_signed(&key).expect("a certificate").pem());
+    set_mode(&dir.write("tls/key.pem", &key.serialize_pem()), 0o600);
+}
+
+#[test]
+fn an_account_that_is_not_that_of_the_server_gets_no_false_findings() {
+    if !is_root() {
+        return skip(Need::Root, "only root can have other accounts");
+    }
+    let site = "[server]\nstate = \"state\"\n[log]\nerrors = \"logs/error.log\"\n\
+                [site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+                tls = { cert = \"tls/cert.pem\", key = \"tls/key.pem\" }\n\
+                [site.\"b.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"private/www\"\n\
+                [site.\"c.example.com\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\nphp = \"auto\"\n";
+    let dir = ProgramFolder::new(&[
+        ("www/index.html", ""),
+        ("private/www/index.html", ""),
+        ("logs/error.log", ""),
+        ("state/local/ca.pem", "secret"),
+        ("rocknet.toml", site),
+    ]);
+    write_certificate(&dir, -1, 60);
+    make_accessible(dir.path());
+    // The server's account owns these, as that of a package does.
+    let daemon = Some(uid("daemon"));
+    for path in ["state", "logs", "logs/error.log", "private", "tls", "tls/key.pem"] {
+        let path = dir.path().join(path);
+        chown(&path, daemon, None).expect("an owner");
+        set_mode(&path, if path.is_dir() { 0o700 } else { 0o600 });
+    }
+    let as_nobody = AS_NOBODY.replace("ARGUMENTS", "");
+    let by = ["sh", "-c", &as_nobody, "sh"];
+    let output = dir.run_by(&by, &["doctor", "--json", "-c", "rocknet.toml"]);
+    let bad: Vec<Value> = checks(&output)
+        .into_iter()
+        .filter(|check| check["verdict"] == "bad" && check["check"] != "host names")
+        .collect();
+    assert!(bad.is_empty(), "{bad:?} {output:?}");
+    let skipped = with_code(&output, "needs-root");
+    for subject in ["site", "certificate", "folders", "accounts", "local CA", "open files"] {
+        let of_subject = |check: &&Value| check["check"] == subject;
+        let found = skipped.iter().find(of_subject);
+        let found = found.unwrap_or_else(|| panic!("{subject}: {output:?}"));
+        assert_eq!(found["verdict"], "skipped");
+        assert!(
+            found["found"]
+                .as_str()
+                .is_some_and(|text| text.contains("because daemon runs the server")),
+            "{found}"
+        );
+        assert_eq!(found["command"], "sudo rocknet doctor");
+    }
+
+    // The account of the server gets the true findings: it owns the state folder, but not this root.
+    chown(dir.path().join("private"), Some(0), None).expect("an owner");
+    for path in ["state", "state/local", "state/local/ca.pem"] {
+        chown(dir.path().join(path), Some(65_534), None).expect("an owner");
+    }
+    let output = dir.run_by(&by, &["doctor", "--json", "-c", "rocknet.toml"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(with_code(&output, "needs-root").is_empty(), "{output:?}");
+    for code in ["site-not-served", "log-not-writable", "scripts-share-account"] {
+        assert!(!with_code(&output, code).is_empty(), "{code}: {output:?}");
+    }
+
+    // A configuration that this account cannot read belongs to another.
+    set_mode(&dir.path().join("rocknet.toml"), 0o600);
+    let output = dir.run_by(&by, &["doctor", "--json", "-c", "rocknet.toml"]);
+    assert_eq!(
+        (with_code(&output, "needs-root").len(), output.code),
+        (1, Some(0)),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn certificates_that_browsers_refuse_are_bad() {
+    let site = "[site.\"a.test\"]\nlisten = \"https://127.0.0.1:0\"\nroot = \"www\"\n\
+                tls = { cert = \"tls/cert.pem\", key = \"tls/key.pem\" }\n";
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", site)]);
+    for (from, until, code) in [(2, 60, "certificate-not-yet-valid"), (-60, -2, "certificate-expired")] {
+        write_certificate(&dir, from, until);
+        let output = dir.run(&["doctor", "--json"]);
+        let found = with_code(&output, code);
+        assert_eq!((found.len(), output.code), (1, Some(1)), "{output:?}");
+        assert_eq!(found[0]["verdict"], "bad", "{found:?}");
+    }
+}
+
+#[test]
+fn several_logs_in_one_folder_share_a_repair() {
+    if !is_root() {
+        return skip(Need::Root, "only root can have other accounts");
+    }
+    let text = "[server]\nstate = \"state\"\nuser = \"daemon\"\n\
+                [log]\nerrors = \"logs/error.log\"\naccess = \"logs/access.log\"\n\
+                [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+    let dir = ProgramFolder::new(&[
+        ("www/index.html", ""),
+        ("logs/error.log", ""),
+        ("logs/access.log", ""),
+        ("logs/access.log.1", ""),
+        ("rocknet.toml", text),
+    ]);
+    for path in ["", "www", "logs"] {
+        make_accessible(&dir.path().join(path));
+    }
+    let output = dir.run(&["doctor", "--json", "-c", "rocknet.toml"]);
+    let found = with_code(&output, "log-not-writable");
+    assert_eq!(found.len(), 1, "{output:?}");
+    assert_eq!(found[0]["fix"], true, "{found:?}");
+    let output = dir.run(&["doctor", "--json", "--fix", "--yes", "-c", "rocknet.toml"]);
+    assert!(with_code(&output, "log-not-writable").is_empty(), "{output:?}");
+    for path in ["logs", "logs/error.log", "logs/access.log", "logs/access.log.1"] {
+        assert_eq!(
+            fs::metadata(dir.path().join(path)).expect("it exists").uid(),
+            uid("daemon")
+        );
+    }
+}
+
+#[test]
+fn the_text_contains_no_control_characters_of_the_configuration() {
+    let text = "[log]\nerrors = \"logs/\\u001b[2J.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", text)]);
+    let output = dir.run(&["doctor"]);
+    assert!(!output.out.contains('\u{1b}'), "{output:?}");
+    let json = dir.run(&["doctor", "--json"]);
+    assert!(!checks(&json).is_empty());
+}
+
+#[test]
+fn a_local_ca_that_no_site_needs_is_not_installed() {
+    let site = "[server]\nstate = \"state\"\n[site.\"a.localhost\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ntls = \"off\"\n";
+    let dir = ProgramFolder::new(&[("www/index.html", ""), ("rocknet.toml", site)]);
+    let untrusted = || with_code(&dir.run(&["doctor", "--json"]), "ca-not-trusted").len();
+    let with_tls = site
+        .replace("\"127.0.0.1:0\"", "\"https://127.0.0.1:0\"")
+        .replace("off", "local");
+    dir.write("rocknet.toml", &with_tls);
+    // The server creates the CA.
+    drop(dir.serve(&["run"]));
+    assert!(dir.path().join("state/local").exists());
+    if untrusted() == 0 {
+        return skip(
+            Need::Program("update-ca-certificates"),
+            "this machine has no trust store",
+        );
+    }
+    dir.write("rocknet.toml", site);
+    assert_eq!(untrusted(), 0);
 }

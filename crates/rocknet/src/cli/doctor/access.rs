@@ -1,7 +1,7 @@
 //! Determines which folder or file keeps an account from what it needs. The kernel decides, by modes, access control
 //! lists and security modules.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -182,10 +182,28 @@ fn is_plain(text: &str) -> bool {
 /// Returns a path as a word of a command.
 pub(super) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
-    match is_plain(&text) {
-        true => text.into_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if is_plain(&text) {
+        return text.into_owned();
     }
+    // A shell reads `$'…'` with escape sequences, so that a control character does not reach the terminal.
+    if text.chars().any(char::is_control) {
+        let mut escaped = String::from("$'");
+        for letter in text.chars() {
+            match letter {
+                '\'' | '\\' => escaped.extend(['\\', letter]),
+                letter if letter.is_control() => {
+                    let mut bytes = [0; 4];
+                    for byte in letter.encode_utf8(&mut bytes).bytes() {
+                        let _ = write!(escaped, "\\x{byte:02x}");
+                    }
+                }
+                letter => escaped.push(letter),
+            }
+        }
+        escaped.push('\'');
+        return escaped;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -261,5 +279,9 @@ mod tests {
         }
         assert_eq!(quoted(Path::new("/srv/a.b")), "/srv/a.b");
         assert_eq!(quoted(Path::new("/srv/a b")), "'/srv/a b'");
+        assert_eq!(
+            quoted(Path::new("/a\u{1b}[2J'\\\u{9b}\n")),
+            r"$'/a\x1b[2J\'\\\xc2\x9b\x0a'"
+        );
     }
 }

@@ -24,6 +24,10 @@ const ROOT: &str = "root";
 pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let config = facts.config;
     let has_scripts = accounts::runs_scripts(config);
+    if let Some(other) = &facts.other_account {
+        let skipped = || other.skipped(SUBJECT, "accounts of scripts, and the files that they can read");
+        return has_scripts.then(skipped).into_iter().collect();
+    }
     if !privileges::is_root() {
         let found = "scripts run as this user, who can read the private keys of the server; start RockNet as root, and it runs \
                      them under another account";

@@ -32,28 +32,73 @@ const URGENT_DAYS: i64 = 3;
 const MAX_CERTIFICATES: usize = 256;
 
 pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
-    match &facts.running.certificates {
-        Some(all) => report(all),
-        None => report(&stored(facts.config)),
+    let now = seconds(SystemTime::now());
+    if let Some(all) = &facts.running.certificates {
+        let mut all = all.clone();
+        all.extend(without_certificate(facts.config, &all));
+        return report(&all, now, true);
     }
+    let stored = stored(facts.config, facts.other_account.is_none());
+    let mut checks = report(&stored, now, false);
+    let mut sites = facts.config.sites.iter().filter(|site| !site.secure.is_empty());
+    if let Some(other) = &facts.other_account
+        && sites.any(|site| site.names.iter().any(|name| is_from_acme(site, name, facts.config)))
+    {
+        checks.push(other.skipped(SUBJECT, "certificates in the state folder"));
+    }
+    checks
+}
+
+/// Returns an entry for each name without a certificate of sites that have certificates for other names. `served`: all
+/// certificates of the running server.
+fn without_certificate(config: &Config, served: &[CertificateSummary]) -> Vec<CertificateSummary> {
+    let mut missing = Vec::new();
+    for site in config.sites.iter().filter(|site| !site.secure.is_empty()) {
+        let own: Vec<_> = served.iter().filter(|one| one.site == site.name).collect();
+        // A site without any certificate has an entry without names.
+        if own.is_empty() || own.iter().any(|one| one.names.is_empty()) {
+            continue;
+        }
+        let is_missing = |name: &&HostPattern| {
+            is_from_acme(site, name, config) && !own.iter().any(|one| one.names.contains(&text(name)))
+        };
+        missing.extend(site.names.iter().filter(is_missing).map(|name| CertificateSummary {
+            site: text(name),
+            source: "acme".to_owned(),
+            ..CertificateSummary::default()
+        }));
+    }
+    missing
+}
+
+/// Returns the seconds since 1970.
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Returns true if the certificate of a name comes from a public CA.
+fn is_from_acme(site: &Site, name: &HostPattern, config: &Config) -> bool {
+    let source = site.tls.as_ref().map(|tls| &tls.source);
+    source.and_then(|source| Authority::of(source, config.server.mode, &text(name))) == Some(Authority::Acme)
 }
 
 /// Reads the certificates that a server of this configuration would load. Those of the local CA are left out, because
-/// the server signs them when it starts.
-fn stored(config: &Config) -> Vec<CertificateSummary> {
-    let state = state_folder(config);
+/// the server signs them when it starts. `reads_state`: false to leave out those in the state folder.
+fn stored(config: &Config, reads_state: bool) -> Vec<CertificateSummary> {
+    let state = reads_state.then(|| state_folder(config));
     let sites = config
         .sites
         .iter()
         .filter(|site| !site.secure.is_empty())
         .take(MAX_CERTIFICATES);
     sites
-        .flat_map(|site| of_site(site, config, &state))
+        .flat_map(|site| of_site(site, config, state.as_deref()))
         .take(MAX_CERTIFICATES)
         .collect()
 }
 
-fn of_site(site: &Site, config: &Config, state: &Path) -> Vec<CertificateSummary> {
+/// Reads the certificates of a site. `state`: the state folder, if its certificates are to be read.
+fn of_site(site: &Site, config: &Config, state: Option<&Path>) -> Vec<CertificateSummary> {
     let Some(tls) = &site.tls else { return Vec::new() };
     if let CertificateSource::Files(files) = &tls.source {
         let set = FileSet::new(files.clone()).certificate_set();
@@ -61,20 +106,22 @@ fn of_site(site: &Site, config: &Config, state: &Path) -> Vec<CertificateSummary
         let loaded = set.iter().flat_map(|set| set.certificates());
         return loaded.map(|one| summary(site, "files", Some(one), None)).collect();
     }
+    let Some(state) = state else { return Vec::new() };
     let storage = FileStorage::new(state);
-    let acme =
-        |name: &&HostPattern| Authority::of(&tls.source, config.server.mode, &text(name)) == Some(Authority::Acme);
     let of_name = |name: &HostPattern| {
         let stored = stored_state(&storage, &text(name));
         let certificate = stored.certificate.as_ref();
         let mut summary = summary(site, "acme", certificate, stored.error);
-        if certificate.is_none() && summary.fault.is_none() {
-            summary.fault =
-                Some("the state folder has no certificate yet: the server gets one when it runs".to_owned());
+        if certificate.is_none() {
+            summary.site = text(name);
         }
         summary
     };
-    site.names.iter().filter(acme).map(of_name).collect()
+    let names = site.names.iter();
+    names
+        .filter(|name| is_from_acme(site, name, config))
+        .map(of_name)
+        .collect()
 }
 
 fn text(name: &HostPattern) -> String {
@@ -85,7 +132,6 @@ fn text(name: &HostPattern) -> String {
 }
 
 fn summary(site: &Site, source: &str, found: Option<&Certificate>, fault: Option<String>) -> CertificateSummary {
-    let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let mut summary = CertificateSummary {
         site: site.name.clone(),
         source: source.to_owned(),
@@ -102,12 +148,13 @@ fn summary(site: &Site, source: &str, found: Option<&Certificate>, fault: Option
     summary
 }
 
-/// Returns a check for each certificate with a problem, and one for all others.
-fn report(certificates: &[CertificateSummary]) -> Vec<Check> {
+/// Returns a check for each certificate with a problem, and one for all others. `now`: seconds since 1970.
+/// `is_running`: true if a server serves them.
+fn report(certificates: &[CertificateSummary], now: u64, is_running: bool) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     let mut good: Vec<&CertificateSummary> = Vec::new();
     for certificate in certificates.iter().take(MAX_CERTIFICATES) {
-        match problem(certificate) {
+        match problem(certificate, now, is_running) {
             Some(check) => checks.push(check.place(&certificate.site)),
             None => good.push(certificate),
         }
@@ -124,8 +171,8 @@ fn report(certificates: &[CertificateSummary]) -> Vec<Check> {
     checks
 }
 
-/// Returns the problem of a certificate, if there is one.
-fn problem(certificate: &CertificateSummary) -> Option<Check> {
+/// Returns the problem of a certificate, if there is one. `now` and `is_running` as in [`report`].
+fn problem(certificate: &CertificateSummary, now: u64, is_running: bool) -> Option<Check> {
     let CertificateSummary {
         site,
         names,
@@ -137,9 +184,26 @@ fn problem(certificate: &CertificateSummary) -> Option<Check> {
     let days = *days_left;
     let why = fault.as_deref();
     if names.is_empty() {
-        let why = why.unwrap_or("the server has not got one yet");
-        let found = format!("{site} has none: {why}");
-        return Some(Check::fair(SUBJECT, "certificate-missing", found).command("rocknet certs"));
+        return Some(match why {
+            // Nothing is wrong before the first start.
+            None if !is_running => {
+                let found = format!("{site} has none yet: the server gets one when it runs");
+                Check::fair(SUBJECT, "certificate-missing", found)
+            }
+            why => {
+                let why = why.unwrap_or("it is not issued yet");
+                let found = format!("{site} has none, so it cannot be opened with HTTPS: {why}");
+                Check::bad(SUBJECT, "certificate-missing", found).command(renewal_command(source))
+            }
+        });
+    }
+    if certificate.not_before > now {
+        let days = (certificate.not_before - now).div_ceil(DAY.unsigned_abs());
+        let found = format!(
+            "that of {site} is not valid before {days} days from now, so browsers refuse it: put a valid one in its \
+             place, or set the clock of this machine"
+        );
+        return Some(Check::bad(SUBJECT, "certificate-not-yet-valid", found).command("date"));
     }
     let remedy = match source.as_str() {
         "files" => "put a renewed one into its file, which the server loads without a reload",
@@ -219,7 +283,7 @@ mod tests {
             ("acme", 90, -5, Some("rate limit"), ("certificate-expired", Bad)),
             ("local", 7, 1, None, ("", Good)),
         ] {
-            let checks = report(&[certificate(source, lifetime, days, fault)]);
+            let checks = report(&[certificate(source, lifetime, days, fault)], 0, true);
             let found: Vec<_> = checks.iter().map(|check| (check.code, check.verdict)).collect();
             assert_eq!(found, [expected], "{source} {lifetime} {days} {fault:?}");
         }
@@ -228,16 +292,49 @@ mod tests {
             source: "acme".to_owned(),
             ..CertificateSummary::default()
         };
-        let checks = report(&[
-            none,
+        let all = [
+            none.clone(),
             certificate("acme", 90, 60, None),
             certificate("files", 90, 50, None),
-        ]);
+        ];
+        let checks = report(&all, 0, true);
         assert_eq!(
             checks[0].found,
             "valid: 2; the first to expire is that of a.example.com, in 50 days"
         );
-        assert_eq!(checks[1].code, "certificate-missing");
-        assert!(report(&[]).is_empty());
+        assert_eq!((checks[1].code, checks[1].verdict), ("certificate-missing", Bad));
+        assert!(report(&[], 0, true).is_empty());
+        // Before the first start nothing is wrong, unless the CA has refused.
+        let refused = CertificateSummary {
+            fault: Some("refused".to_owned()),
+            ..none.clone()
+        };
+        for (one, expected) in [(none, Fair), (refused, Bad)] {
+            assert_eq!(report(&[one], 0, false)[0].verdict, expected);
+        }
+        let later = CertificateSummary {
+            not_before: 86_401,
+            ..certificate("files", 90, 60, None)
+        };
+        let checks = report(&[later], 0, true);
+        assert_eq!((checks[0].code, checks[0].verdict), ("certificate-not-yet-valid", Bad));
+        assert!(checks[0].found.contains("2 days"), "{}", checks[0].found);
+    }
+
+    #[test]
+    fn a_name_without_a_certificate_of_a_running_server_is_found() {
+        let text = "[site.\"a.example.com\"]\naliases = [\"b.example.com\", \"c.test\"]\nroot = \"/w\"\n";
+        let world = rocknet_config::environment::MemoryEnvironment {
+            any_directory: true,
+            ..Default::default()
+        };
+        let loaded = rocknet_config::parse(text, Path::new("/r.toml"), &world).expect("valid");
+        let served = [certificate("acme", 90, 60, None)];
+        let missing = without_certificate(&loaded.config, &served);
+        assert_eq!(
+            missing.iter().map(|one| &*one.site).collect::<Vec<_>>(),
+            ["b.example.com"]
+        );
+        assert!(without_certificate(&loaded.config, &[]).is_empty());
     }
 }

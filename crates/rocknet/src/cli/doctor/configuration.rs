@@ -1,11 +1,15 @@
 //! Loads the configuration, whose check is the first one and supplies the facts for the others.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use rocknet::certificates::ServerEnvironment;
 use rocknet_config::model::Config;
 use rocknet_config::{Code, Finding, Loaded};
 
+use super::access;
+use super::denied_paths::RecordingEnvironment;
+use super::served::Running;
+use super::server_account::{OtherAccount, needs_root};
 use super::verdict::Check;
 
 const SUBJECT: &str = "configuration";
@@ -13,8 +17,9 @@ const SUBJECT: &str = "configuration";
 /// Maximum number of findings about sites; `rocknet check` shows all.
 const MAX_SITES: usize = 64;
 
-/// Loads the configuration and adds its checks. Returns `None` if it has an error that concerns all sites.
-pub(super) fn load(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Config> {
+/// Loads the configuration and adds its checks. Returns `None` if it has an error that concerns all sites. `running`:
+/// the server of the configuration.
+pub(super) fn load(file: Option<&Path>, running: &Running, checks: &mut Vec<Check>) -> Option<Config> {
     let Some(file) = file else {
         checks.push(Check::fair(
             SUBJECT,
@@ -23,12 +28,22 @@ pub(super) fn load(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Confi
         ));
         return Some(Config::default());
     };
-    match rocknet_config::load(file, &ServerEnvironment::new()) {
+    let environment = RecordingEnvironment::default();
+    match rocknet_config::load(file, &environment) {
         Ok(Loaded { config, warnings }) => {
             // Errors of single sites are among the warnings, because the other sites can be served. A warning about a
             // certificate concerns a single site, too.
-            let (of_sites, others): (Vec<_>, Vec<_>) = warnings
-                .iter()
+            let other = OtherAccount::find(&config, running);
+            let mut denied: BTreeSet<PathBuf> = BTreeSet::new();
+            let mut known = Vec::new();
+            for finding in &warnings {
+                match environment.denied_path(finding).filter(|_| other.is_some()) {
+                    Some(path) => drop(denied.insert(path)),
+                    None => known.push(finding),
+                }
+            }
+            let (of_sites, others): (Vec<_>, Vec<_>) = known
+                .into_iter()
                 .partition(|finding| finding.is_error() || finding.code == Code::Certificate);
             checks.push(match others.first() {
                 None => Check::good(SUBJECT, format!("{}, sites: {}", file.display(), config.sites.len())),
@@ -44,9 +59,23 @@ pub(super) fn load(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Confi
                 }
             });
             checks.extend(of_sites.into_iter().take(MAX_SITES).map(of_site));
+            if let (Some(other), Some(first)) = (&other, denied.first()) {
+                let more = match denied.len() - 1 {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let what = format!("{}{more}, which this account may not see", first.display());
+                checks.push(other.skipped("site", &what));
+            }
             Some(config)
         }
         Err(report) => {
+            // The configuration of a server of another account may be closed to this one.
+            if let Some(path) = environment.path_of_others(&report.findings) {
+                let why = format!("this account cannot read {}: `sudo rocknet doctor`", path.display());
+                checks.push(needs_root(SUBJECT, why).place(&path.display()));
+                return None;
+            }
             let first = report.findings.iter().find(|finding| finding.is_error());
             let first = first.map_or("", |finding| finding.message.as_str());
             let found = format!("{}: {first}; `rocknet check` shows all findings", file.display());
@@ -62,18 +91,16 @@ pub(super) fn load(file: Option<&Path>, checks: &mut Vec<Check>) -> Option<Confi
 
 /// Returns the command that shows all findings about a configuration.
 fn check_command(file: &Path) -> String {
-    let file = file.to_string_lossy();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
-    match file.chars().all(is_plain) {
-        true => format!("rocknet check --config {file}"),
-        false => format!("rocknet check --config '{}'", file.replace('\'', r"'\''")),
-    }
+    format!("rocknet check --config {}", access::quoted(file))
 }
 
 /// Returns the check for a finding that keeps one site from being served or trusted.
 fn of_site(finding: &Finding) -> Check {
     let help = finding.help.as_deref().unwrap_or_default();
-    let found = format!("{}; {help}", finding.message);
+    let found = match help {
+        "" => finding.message.clone(),
+        help => format!("{}: {help}", finding.message),
+    };
     let code = match finding.code {
         Code::Certificate => "certificate-unusable",
         _ => "site-not-served",

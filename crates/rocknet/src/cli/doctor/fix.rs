@@ -5,6 +5,7 @@ use std::io;
 use rocknet_io::terminal::{StandardStream, is_terminal, read_line};
 use serde_json::{Value, json};
 
+use super::super::terminal_text::printable;
 use super::super::{Failure, print};
 use super::verdict::{Check, Fix};
 
@@ -63,8 +64,8 @@ pub(super) fn repair(checks: &[Check], yes: bool, quiet: bool) -> Vec<Repair> {
         let result = is_permitted.then(|| (fix.apply)());
         if !quiet {
             match &result {
-                Some(Ok(done)) => print(format_args!("repaired: {done}\n")),
-                Some(Err(why)) => print(format_args!("not repaired [{code}]: {why}\n")),
+                Some(Ok(done)) => print(format_args!("repaired: {}\n", printable(done))),
+                Some(Err(why)) => print(format_args!("not repaired [{code}]: {}\n", printable(why))),
                 None => print(format_args!("left as it is [{code}]\n")),
             }
         }
@@ -82,7 +83,7 @@ pub(super) fn repair(checks: &[Check], yes: bool, quiet: bool) -> Vec<Repair> {
 
 /// Asks whether to carry out a repair. Anything but yes means no.
 fn is_confirmed(fix: &Fix) -> bool {
-    print(format_args!("{}? [y/N] ", fix.action));
+    print(format_args!("{}? [y/N] ", printable(&fix.action)));
     let answer = read_line(&mut io::stdin().lock(), MAX_ANSWER).unwrap_or_default();
     let answer = String::from_utf8_lossy(&answer).trim().to_ascii_lowercase();
     matches!(answer.as_str(), "y" | "yes")

@@ -40,12 +40,9 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let config = facts.config;
     let mut checks = Vec::new();
     if !privileges::is_root() {
-        // A server that is started as root uses another account than this user's.
-        if let Some(account) = other_account(config) {
-            let why = format!(
-                "whether {account} can use the state folder, the logs and the roots: run `sudo rocknet doctor`"
-            );
-            checks.push(Check::skipped(SUBJECT, "needs-root", why).command("sudo rocknet doctor"));
+        if let Some(other) = &facts.other_account {
+            let what = format!("rights of {other} to the state folder, logs and roots");
+            checks.push(other.skipped(SUBJECT, &what));
             return checks;
         }
         checks.push(own_state_folder(config));
@@ -65,13 +62,6 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
         checks.extend(of_account(Some(user), &needs_of_scripts(config, user)));
     }
     checks
-}
-
-/// Returns the configured account of the server if it is not that of this process.
-fn other_account(config: &Config) -> Option<String> {
-    let name = config.server.user.clone()?;
-    let is_own = User::find(&name).is_ok_and(|user| user.uid == privileges::effective_uid());
-    (!is_own).then_some(name)
 }
 
 /// Checks that this process can write to the state folder.
@@ -210,12 +200,17 @@ fn of_account(user: Option<&User>, needs: &[(Purpose, Need)]) -> Vec<Check> {
         Ok(found) => found,
         Err(why) => return vec![Check::skipped(SUBJECT, "access-unknown", why)],
     };
-    // The key is the closed path and the code, so that paths below one folder share a finding.
+    // The key is the closed path and the code, so that paths below one folder share a finding, and so do logs of one
+    // folder.
     let mut groups: BTreeMap<(PathBuf, &'static str), Vec<Denied<'_>>> = BTreeMap::new();
     for ((purpose, need), blocked) in needs.iter().zip(found) {
         if let Some(blocked) = blocked {
             let code = code(purpose);
-            let group = groups.entry((blocked.path.clone(), code)).or_default();
+            let at = match (purpose, need.path.parent()) {
+                (Purpose::Log, Some(folder)) if blocked.path == need.path => folder.to_owned(),
+                _ => blocked.path.clone(),
+            };
+            let group = groups.entry((at, code)).or_default();
             group.push((purpose, need, blocked));
         }
     }
@@ -225,7 +220,15 @@ fn of_account(user: Option<&User>, needs: &[(Purpose, Need)]) -> Vec<Check> {
             format!("{who} can use {} of them: roots, logs, keys", needs.len()),
         )];
     }
-    groups.into_values().map(|group| finding(who, user, &group)).collect()
+    let logs: Vec<&Path> = needs
+        .iter()
+        .filter(|(purpose, _)| *purpose == Purpose::Log)
+        .map(|(_, need)| need.path.as_path())
+        .collect();
+    groups
+        .into_values()
+        .map(|group| finding(who, user, &group, &logs))
+        .collect()
 }
 
 fn code(purpose: &Purpose) -> &'static str {
@@ -237,8 +240,8 @@ fn code(purpose: &Purpose) -> &'static str {
     }
 }
 
-/// Returns the finding for needs that the same path blocks.
-fn finding(who: &str, user: Option<&User>, group: &[Denied<'_>]) -> Check {
+/// Returns the finding for needs that the same path blocks. `logs`: all log files.
+fn finding(who: &str, user: Option<&User>, group: &[Denied<'_>], logs: &[&Path]) -> Check {
     let (purpose, need, blocked) = &group[0];
     let more = match group.len() - 1 {
         0 => String::new(),
@@ -271,12 +274,18 @@ fn finding(who: &str, user: Option<&User>, group: &[Denied<'_>]) -> Check {
         }
         Purpose::Log => {
             let found = format!("{who} cannot write the log {path}{more} ({blocked})");
+            let check = Check::bad(SUBJECT, "log-not-writable", found).place(&place);
+            let is_above = need.path.parent().is_some_and(|folder| {
+                let at = blocked.path.as_path();
+                folder.starts_with(at) && folder != at
+            });
+            if is_above {
+                // The folder of the log may be right, so a folder above it has to be opened.
+                let found = format!("{}: `{command}`", check.found);
+                return Check { found, ..check }.command(command);
+            }
             let files: Vec<&Path> = group.iter().map(|(_, need, _)| need.path.as_path()).collect();
-            log_folder::add_remedy(
-                Check::bad(SUBJECT, "log-not-writable", found).place(&place),
-                user,
-                &files,
-            )
+            log_folder::add_remedy(check, user, &files, logs)
         }
     }
 }

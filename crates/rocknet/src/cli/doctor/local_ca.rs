@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rocknet::certificates::state_folder;
+use rocknet::certificates::{needs_local_ca, state_folder};
 use rocknet::trust::TrustState;
 
 use super::super::{Failure, trust};
@@ -12,11 +12,14 @@ use super::verdict::Check;
 const SUBJECT: &str = "local CA";
 
 pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
+    if !needs_local_ca(facts.config) {
+        return vec![Check::good(SUBJECT, "no site needs it")];
+    }
     let state = state_folder(facts.config);
     match trust::inspect(&state) {
         Ok(None) => vec![Check::good(
             SUBJECT,
-            "no local CA exists yet, because no site has needed one",
+            "does not exist yet: the server creates it when it starts",
         )],
         Ok(Some(stores)) if stores.is_empty() => {
             vec![Check::fair(
@@ -29,7 +32,11 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
             .into_iter()
             .map(|(store, found)| of_store(&state, &store, found))
             .collect(),
-        Err(Failure::Failed(why)) => vec![Check::bad(SUBJECT, "ca-damaged", why)],
+        Err(Failure::Failed(why)) => vec![match &facts.other_account {
+            // The state folder may be closed to this account.
+            Some(other) => other.skipped(SUBJECT, "trust in it"),
+            None => Check::bad(SUBJECT, "ca-damaged", why),
+        }],
         // `inspect` returns no other error.
         Err(_) => Vec::new(),
     }

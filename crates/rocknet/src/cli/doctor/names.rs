@@ -51,10 +51,14 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
 /// Use of a name by sites.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Use {
-    /// Addresses at which sites with the name listen; empty for all.
+    /// Addresses at which sites with the name listen, without those that stand for all.
     listen: BTreeSet<IpAddr>,
-    /// True if a site with the name listens at all addresses.
-    everywhere: bool,
+    /// True if a site with the name listens at all IPv4 addresses.
+    all_v4: bool,
+    /// True if a site with the name listens at all IPv6 addresses.
+    all_v6: bool,
+    /// True for a name that other machines look up in the DNS.
+    is_public: bool,
     /// True if a certificate of the name comes from a public CA, which has to reach this machine by the name.
     needs_public_dns: bool,
     /// True if the hosts file is the right place for the name.
@@ -70,7 +74,7 @@ fn wanted(config: &Config) -> BTreeMap<String, Use> {
             .listen
             .iter()
             .filter_map(|listen| match listen {
-                Listen::Tcp { address, .. } => Some(address.filter(|address| !address.is_unspecified())),
+                Listen::Tcp { address, .. } => Some(*address),
                 Listen::Unix(_) => None,
             })
             .collect();
@@ -79,8 +83,14 @@ fn wanted(config: &Config) -> BTreeMap<String, Use> {
         }
         for name in exact_names(site) {
             let used = wanted.entry(name.to_owned()).or_default();
-            used.everywhere |= addresses.contains(&None);
-            used.listen.extend(addresses.iter().flatten());
+            for address in &addresses {
+                match address {
+                    None => (used.all_v4, used.all_v6) = (true, true),
+                    Some(IpAddr::V4(address)) if address.is_unspecified() => used.all_v4 = true,
+                    Some(IpAddr::V6(address)) if address.is_unspecified() => used.all_v6 = true,
+                    Some(address) => drop(used.listen.insert(address.to_canonical())),
+                }
+            }
             let source = site.tls.as_ref().map(|tls| &tls.source);
             let is_local = is_local_name(name);
             let is_dev = config.server.mode == Mode::Dev;
@@ -89,6 +99,7 @@ fn wanted(config: &Config) -> BTreeMap<String, Use> {
             // Elsewhere, a name of a network such as `wiki.lan` may lead to a load balancer on purpose.
             let is_reserved = [".test", ".localhost"].iter().any(|end| name.ends_with(end)) || name == "localhost";
             used.is_for_hosts_file |= is_reserved || is_dev;
+            used.is_public |= !is_local && !is_dev;
         }
     }
     wanted
@@ -107,14 +118,19 @@ impl Use {
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let is_loopback = |address: &&IpAddr| address.is_loopback();
         match self.listen.first() {
-            Some(first) if !self.everywhere => *self.listen.iter().find(is_loopback).unwrap_or(first),
+            Some(first) if !self.all_v4 => *self.listen.iter().find(is_loopback).unwrap_or(first),
             _ => loopback,
         }
     }
 
     /// Returns true if a site with the name accepts connections at an address of this machine.
     fn listens_at(&self, address: IpAddr) -> bool {
-        self.everywhere || self.listen.contains(&address.to_canonical())
+        let address = address.to_canonical();
+        self.listen.contains(&address)
+            || match address {
+                IpAddr::V4(_) => self.all_v4,
+                IpAddr::V6(_) => self.all_v6,
+            }
     }
 }
 
@@ -127,6 +143,10 @@ enum Problem {
     Unresolved(String),
     /// The name leads to these addresses of other machines.
     Elsewhere(Vec<IpAddr>),
+    /// The name leads to this machine, and also to these addresses of other machines.
+    PartlyElsewhere(Vec<IpAddr>),
+    /// The name, which is public, leads to these loopback addresses.
+    Loopback(Vec<IpAddr>),
     /// The name leads to these addresses of this machine, where its site does not listen.
     NotListening(Vec<IpAddr>),
 }
@@ -159,16 +179,29 @@ fn problem(name: &str, used: &Use, resolved: &Resolved, own: &BTreeSet<IpAddr>) 
         Resolved::Addresses(addresses) => addresses,
     };
     // A name of a network address that a site listens at is right, even if the kernel's tables do not show the address.
-    let here: Vec<IpAddr> = addresses
-        .iter()
-        .copied()
-        .filter(|address| is_own(*address, own) || used.listen.contains(address))
-        .collect();
+    let is_here = |address: &IpAddr| is_own(*address, own) || used.listen.contains(&address.to_canonical());
+    let (here, elsewhere): (Vec<IpAddr>, Vec<IpAddr>) = addresses.iter().copied().partition(is_here);
     if here.is_empty() {
-        return Some(Problem::Elsewhere(addresses.clone()));
+        return Some(Problem::Elsewhere(elsewhere));
     }
-    let listens = here.iter().any(|address| used.listens_at(*address));
-    (!listens).then_some(Problem::NotListening(here))
+    if !elsewhere.is_empty() {
+        return Some(Problem::PartlyElsewhere(elsewhere));
+    }
+    let is_served = |address: &IpAddr| used.listens_at(*address);
+    if !used.is_public {
+        // Clients of this machine try one address after the other, such as both of `localhost`.
+        return (!here.iter().any(is_served)).then_some(Problem::NotListening(here));
+    }
+    // A site that listens at the address itself is meant for this machine alone.
+    let is_loopback =
+        |address: &&IpAddr| address.to_canonical().is_loopback() && !used.listen.contains(&address.to_canonical());
+    let loopback: Vec<IpAddr> = here.iter().filter(is_loopback).copied().collect();
+    if !loopback.is_empty() {
+        return Some(Problem::Loopback(loopback));
+    }
+    // A client may use any of the addresses.
+    let unserved: Vec<IpAddr> = here.into_iter().filter(|address| !is_served(address)).collect();
+    (!unserved.is_empty()).then_some(Problem::NotListening(unserved))
 }
 
 /// Returns the checks of all names that were looked up.
@@ -250,6 +283,27 @@ fn finding(
             let found = format!("{shown}: leads to {listed}, which is no address of this machine: {remedy}");
             ("name-elsewhere", found)
         }
+        Problem::PartlyElsewhere(addresses) => {
+            let listed = listed(addresses);
+            let remedy = if is_for_hosts_file {
+                into_hosts_file.as_str()
+            } else {
+                "right if several machines serve the name; otherwise remove the outdated A or AAAA record, because some \
+                 clients use it"
+            };
+            let found = format!("{shown}: leads to this machine, but also to {listed} elsewhere: {remedy}");
+            ("name-elsewhere", found)
+        }
+        Problem::Loopback(addresses) => {
+            let found = format!(
+                "{shown}: leads to {} on this machine, so its records in the DNS were not seen: look for the name in {}, \
+                 or query the DNS from another machine",
+                listed(addresses),
+                hosts_file::PATH
+            );
+            let check = Check::fair(SUBJECT, "name-loopback", found).place(&shown);
+            return check.command(format!("getent ahosts {}", names.join(" ")));
+        }
         Problem::NotListening(addresses) => {
             let listed = listed(addresses);
             let found = format!(
@@ -304,7 +358,7 @@ mod tests {
     /// Returns the codes and verdicts of the findings for one site whose name has these addresses.
     fn codes(text: &str, addresses: Option<&[&str]>) -> Vec<(&'static str, DoctorVerdict)> {
         let wanted = wanted(&config(text));
-        let own = BTreeSet::from(["192.0.2.5".parse().expect("an address")]);
+        let own = BTreeSet::from(["192.0.2.5", "2001:db8::5"].map(|own| own.parse().expect("an address")));
         let resolved = |_: &String| match addresses {
             Some(all) => Resolved::Addresses(all.iter().map(|one| one.parse().expect("an address")).collect()),
             None => Resolved::Failed(io::Error::other("no such name")),
@@ -318,13 +372,31 @@ mod tests {
     fn names_are_compared_with_the_addresses_of_this_machine() {
         use DoctorVerdict::{Bad, Fair, Good};
         let everywhere = "[site.\"a.example.com\"]\nroot = \"/w\"\n";
+        let v4 = "[site.\"a.example.com\"]\nlisten = \"0.0.0.0:80\"\nroot = \"/w\"\n";
+        let at_loopback = "[site.\"a.example.com\"]\nlisten = \"127.0.0.1:80\"\nroot = \"/w\"\n";
         let local = "[site.\"a.test\"]\nroot = \"/w\"\n";
+        let local_v4 = "[site.\"a.test\"]\nlisten = \"0.0.0.0:80\"\nroot = \"/w\"\n";
         let browsers = "[site.\"a.localhost\"]\nroot = \"/w\"\n";
         let at = "[site.\"a.test\"]\nlisten = \"192.0.2.5:80\"\nroot = \"/w\"\n";
         let files = "[site.\"a.example.com\"]\nlisten = 80\nroot = \"/w\"\n";
         for (text, addresses, expected) in [
             (everywhere, Some(&["192.0.2.5"][..]), ("", Good)),
-            (everywhere, Some(&["203.0.113.7", "192.0.2.5"]), ("", Good)),
+            (
+                everywhere,
+                Some(&["203.0.113.7", "192.0.2.5"]),
+                ("name-elsewhere", Fair),
+            ),
+            (
+                everywhere,
+                Some(&["192.0.2.5", "2001:db8::7"]),
+                ("name-elsewhere", Fair),
+            ),
+            (everywhere, Some(&["127.0.1.1"]), ("name-loopback", Fair)),
+            (everywhere, Some(&["192.0.2.5", "::1"]), ("name-loopback", Fair)),
+            (everywhere, Some(&["192.0.2.5", "2001:db8::5"]), ("", Good)),
+            (v4, Some(&["192.0.2.5"]), ("", Good)),
+            (v4, Some(&["192.0.2.5", "2001:db8::5"]), ("name-not-listening", Fair)),
+            (at_loopback, Some(&["127.0.0.1"]), ("", Good)),
             (everywhere, Some(&["::ffff:192.0.2.5"]), ("", Good)),
             (everywhere, Some(&["203.0.113.7"]), ("name-elsewhere", Fair)),
             (everywhere, Some(&[]), ("name-unresolved", Bad)),
@@ -332,6 +404,9 @@ mod tests {
             (files, None, ("name-unresolved", Fair)),
             (local, Some(&["127.0.0.1"]), ("", Good)),
             (local, Some(&["::1"]), ("", Good)),
+            (local, Some(&["127.0.0.1", "203.0.113.7"]), ("name-elsewhere", Fair)),
+            (local_v4, Some(&["127.0.0.1", "::1"]), ("", Good)),
+            (local_v4, Some(&["::1"]), ("name-not-listening", Fair)),
             (local, Some(&["203.0.113.7"]), ("name-elsewhere", Fair)),
             (local, None, ("name-unresolved", Fair)),
             (browsers, None, ("", Good)),

@@ -23,11 +23,14 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     let own = descriptors::limit();
     // The service manager may give the running server another limit than this terminal has.
     let running = facts.running.pid.and_then(limit_of_process);
-    vec![of_limit(
-        running.unwrap_or(own),
-        facts.config.limits.connections,
-        |limit| capacity::allowed_connections(facts.config, limit),
-    )]
+    let check = of_limit(running.unwrap_or(own), facts.config.limits.connections, |limit| {
+        capacity::allowed_connections(facts.config, limit)
+    });
+    match &facts.other_account {
+        // The limit of this terminal is not that of the server.
+        Some(other) if running.is_none() => vec![other.skipped(SUBJECT, "limit of the server")],
+        _ => vec![check],
+    }
 }
 
 /// Returns the result for a limit. `wanted`: `limits.connections`. `allowed`: connections that a limit permits.

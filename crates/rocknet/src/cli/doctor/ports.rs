@@ -39,7 +39,10 @@ fn check_port(address: &Address, facts: &DoctorFacts<'_>) -> Check {
                 (None, None) => check,
             }
         }
-        BindErrorKind::Denied => Check::bad(SUBJECT, "port-denied", found).place(&address),
+        BindErrorKind::Denied => match &facts.other_account {
+            Some(other) => other.skipped(SUBJECT, &address.to_string()),
+            None => Check::bad(SUBJECT, "port-denied", found).place(&address),
+        },
         _ => Check::bad(SUBJECT, "port-unusable", found).place(&address),
     }
 }

@@ -44,6 +44,11 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
             }
             // It may belong to a running RockNet whose addresses are unknown here.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => in_use(&address),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && facts.other_account.is_some() => {
+                let what = format!("UDP port of {address}");
+                checks.extend(facts.other_account.iter().map(|other| other.skipped(SUBJECT, &what)));
+                continue;
+            }
             Err(error) => Check::fair(
                 SUBJECT,
                 "udp-port-unusable",

@@ -7,6 +7,7 @@ use rocknet_io::terminal::{StandardStream, shows_colour};
 use serde_json::json;
 
 use super::super::print;
+use super::super::terminal_text::printable;
 use super::verdict::Check;
 
 /// Prints the checks as text.
@@ -40,9 +41,17 @@ fn text(checks: &[Check], colour: bool) -> String {
             DoctorVerdict::Skipped => "skip",
             verdict => verdict.name(),
         };
-        let _ = writeln!(out, "{on}{word:4}{off}  {:14} {}", check.subject, check.found);
+        let _ = writeln!(
+            out,
+            "{on}{word:4}{off}  {:14} {}",
+            check.subject,
+            printable(&check.found)
+        );
         if !check.code.is_empty() {
-            let command = check.command.as_deref().map(|command| format!("  $ {command}"));
+            let command = check
+                .command
+                .as_deref()
+                .map(|command| format!("  $ {}", printable(command)));
             let _ = writeln!(out, "      {:14} [{}]{}", "", check.code, command.unwrap_or_default());
         }
     }
@@ -76,7 +85,7 @@ mod tests {
             Check::good("port", "80 can be bound"),
             Check::fair("clock", "clock-not-synchronized", "not synchronized").command("timedatectl"),
             Check::bad("state", "state-not-writable", "/s").fix("repair it", || Ok(String::new())),
-            Check::skipped("folders", "needs-root", "needs root"),
+            Check::skipped("folders", "needs-root", "needs\u{1b}[2J\nroot").command("\u{9b}x"),
         ];
         let expected = "\
 good  port           80 can be bound
@@ -84,8 +93,8 @@ fair  clock          not synchronized
                      [clock-not-synchronized]  $ timedatectl
 bad   state          /s
                      [state-not-writable]
-skip  folders        needs root
-                     [needs-root]
+skip  folders        needs\u{fffd}[2J root
+                     [needs-root]  $ \u{fffd}x
 
 1 broken, 1 to look at, 1 good, 1 not checked
 `rocknet doctor --fix` can repair 1 of them.

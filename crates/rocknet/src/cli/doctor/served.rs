@@ -50,6 +50,13 @@ pub struct Running {
     pub certificates: Option<Vec<CertificateSummary>>,
 }
 
+impl Running {
+    /// Returns true if the server runs in this process.
+    pub fn is_this_process(&self) -> bool {
+        self.pid.is_none() && self.certificates.is_some()
+    }
+}
+
 /// Maximum wait for the reply of a server to [`running_server`]. A server replies within milliseconds, unless it hangs.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use rocknet_control::explanation::{ConfigPosition, UrlExplanation};
 
+use super::super::terminal_text::printable;
+
 /// Renders the result: the destination of the URL and the problems, followed by three columns with key, value and
 /// configuration line.
 pub(super) fn render(explanation: &UrlExplanation) -> String {
@@ -34,28 +36,21 @@ pub(super) fn render(explanation: &UrlExplanation) -> String {
             .min(MAX_COLUMN)
     };
     let (keys, values) = (longest(|row| &row.0).max(LEADS_TO.len()), longest(|row| &row.1));
-    let mut out = format!("{LEADS_TO:keys$}  {}\n", without_controls(&explanation.leads_to));
+    let mut out = format!("{LEADS_TO:keys$}  {}\n", printable(&explanation.leads_to));
     for problem in &explanation.problems {
-        let _ = writeln!(out, "{PROBLEM:keys$}  {}", without_controls(problem));
+        let _ = writeln!(out, "{PROBLEM:keys$}  {}", printable(problem));
     }
     out.push('\n');
     for (key, value, location) in &rows {
         let _ = writeln!(
             out,
             "{:keys$}  {:values$}  {}",
-            without_controls(key),
-            without_controls(value),
-            without_controls(location)
+            printable(key),
+            printable(value),
+            printable(location)
         );
     }
     out
-}
-
-/// Replaces control characters of names and values, so that they cannot control the terminal.
-fn without_controls(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect()
 }
 
 // Keys of the lines before the table.

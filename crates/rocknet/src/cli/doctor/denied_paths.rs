@@ -1,0 +1,123 @@
+//! An environment for loading the configuration that records which paths this account may not examine. A finding about
+//! such a path says nothing about the server, which may run under another account.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rocknet::certificates::ServerEnvironment;
+use rocknet_config::Finding;
+use rocknet_config::environment::{CertificateFinding, Environment, FileKind, PasswordFileFinding};
+use rocknet_config::model::{CertificateFiles, HostPattern};
+use rocknet_io::privileges;
+
+/// Environment of a starting server, with a record of the paths that this account may not examine.
+#[derive(Default)]
+pub(super) struct RecordingEnvironment {
+    server: ServerEnvironment<'static>,
+    denied: RefCell<BTreeSet<PathBuf>>,
+}
+
+impl RecordingEnvironment {
+    /// Returns the path of a finding if this account may not examine it. Messages contain the path.
+    pub(super) fn denied_path(&self, finding: &Finding) -> Option<PathBuf> {
+        let denied = self.denied.borrow();
+        let is_named = |path: &&PathBuf| finding.message.contains(&*path.to_string_lossy());
+        denied.iter().find(is_named).cloned()
+    }
+
+    /// Returns the path of an error among findings that this account may not examine, because it belongs to another.
+    pub(super) fn path_of_others(&self, findings: &[Finding]) -> Option<PathBuf> {
+        let own = privileges::effective_uid();
+        // A path below a closed folder has an unknown owner.
+        let is_own = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.uid() == own);
+        let mut errors = findings.iter().filter(|finding| finding.is_error());
+        errors
+            .find_map(|error| self.denied_path(error))
+            .filter(|path| !is_own(path))
+    }
+
+    /// Records a path if an access to it was denied.
+    fn record<T>(&self, path: &Path, result: &io::Result<T>) {
+        if matches!(result, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {
+            self.denied.borrow_mut().insert(path.to_owned());
+        }
+    }
+
+    /// Records the files that cannot be opened.
+    fn record_files<'p>(&self, files: impl IntoIterator<Item = &'p PathBuf>) {
+        for file in files {
+            // Opening a FIFO would wait for its other end.
+            if fs::metadata(file).is_ok_and(|found| found.is_file()) {
+                self.record(file, &File::open(file));
+            }
+        }
+    }
+}
+
+impl Environment for RecordingEnvironment {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.server.variable(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        let result = self.server.read(path);
+        self.record(path, &result);
+        result
+    }
+
+    fn matching(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        let result = self.server.matching(pattern);
+        self.record(pattern, &result);
+        result
+    }
+
+    fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
+        let result = self.server.folders(parent);
+        self.record(parent, &result);
+        result
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        let kind = self.server.kind(path);
+        if kind.is_none() {
+            self.record(path, &fs::metadata(path));
+        }
+        kind
+    }
+
+    fn current_dir(&self) -> PathBuf {
+        self.server.current_dir()
+    }
+
+    fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
+        self.record_files(
+            files
+                .iter()
+                .flat_map(|files| [Some(&files.cert), Some(&files.key), files.ocsp.as_ref()])
+                .flatten(),
+        );
+        self.server.certificate_findings(files, names)
+    }
+
+    fn password_file_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
+        self.record_files([&file.to_owned()]);
+        self.server.password_file_findings(file)
+    }
+
+    fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
+        self.record_files(files);
+        self.server.ca_certificates_error(files)
+    }
+
+    fn lacks_log_folder(&self, file: &Path) -> bool {
+        self.server.lacks_log_folder(file)
+    }
+
+    fn controllers_error(&self) -> Option<&'static str> {
+        self.server.controllers_error()
+    }
+}
