@@ -41,7 +41,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         http3: &server.http3,
     };
     let mut sites = site::build(check, root, &context);
-    let host_folders = host_folders::expand(check, root, &mut sites);
+    let host_folders = host_folders::expand(check, root, &mut sites, &context);
     let mut config = Config {
         server,
         limits,

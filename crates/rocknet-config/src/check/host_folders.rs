@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::site::CheckedSite;
+use super::site::{CheckedSite, SiteContext};
+use super::tls;
 use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
@@ -15,7 +16,12 @@ use crate::value::typed;
 /// Adds a site for each host that has a folder. The site with `{host}` in its root keeps the other hosts, for which it
 /// has no files. A site of the configuration with the name of the host takes precedence, even if it is disabled, and so
 /// does a wildcard that is longer than that of the site with `{host}`.
-pub(super) fn expand(check: &mut Check<'_>, root: &Table, sites: &mut Vec<CheckedSite>) -> Vec<HostFolders> {
+pub(super) fn expand(
+    check: &mut Check<'_>,
+    root: &Table,
+    sites: &mut Vec<CheckedSite>,
+    context: &SiteContext<'_>,
+) -> Vec<HostFolders> {
     let disabled = disabled_names(root);
     let (mut all, mut added) = (Vec::new(), Vec::new());
     let mut derived_hosts = BTreeSet::new();
@@ -53,7 +59,7 @@ pub(super) fn expand(check: &mut Check<'_>, root: &Table, sites: &mut Vec<Checke
         let hosts: Vec<String> = hosts.cloned().collect();
         for host in &hosts {
             if derived_hosts.insert(host.clone()) {
-                added.push(derived(template, host));
+                added.push(derived(template, host, context));
             }
         }
         let template = &mut sites[at];
@@ -120,17 +126,22 @@ fn precedence(name: &HostPattern, host: &str) -> Option<usize> {
 }
 
 /// Returns the site of a host: a copy of the site with `{host}` in its root.
-fn derived(template: &CheckedSite, host: &str) -> CheckedSite {
+fn derived(template: &CheckedSite, host: &str, context: &SiteContext<'_>) -> CheckedSite {
     let name = HostPattern::Exact(host.to_owned());
     let mut derived = CheckedSite {
         site: template.site.clone(),
         names: vec![(name.clone(), template.header)],
         listen: template.listen.clone(),
         tls_is_known: template.tls_is_known,
+        inherits_hsts: template.inherits_hsts,
         header: template.header,
     };
     derived.site.name = host.to_owned();
     derived.site.names = vec![name];
+    // The site itself may have no name, or one that only this machine knows.
+    if let Some(tls) = derived.site.tls.as_mut().filter(|_| template.inherits_hsts) {
+        tls.hsts = tls::inherited_hsts(&tls.source, tls.redirect, Some(host), context.mode, context.tls);
+    }
     for settings in all_settings(&mut derived) {
         each_root(settings, |root| {
             root.as_deref().map(|root| host_folders::folder(root, host))
@@ -210,6 +221,26 @@ mod tests {
             (Some(Path::new("/srv/b.example")), true)
         );
         assert_eq!(config.host_folders[0].hosts, ["a.test", "b.example", "c.test"]);
+    }
+
+    #[test]
+    fn public_hosts_inherit_hsts_and_local_ones_do_not() {
+        let folders = ["/srv/a.test", "/srv/b.example.com"];
+        for (tls, expected) in [
+            ("tls = \"auto\"", [0, 300, 0]),
+            ("tls = { issuer = \"auto\", hsts = \"9s\" }", [9, 9, 9]),
+            ("tls = { issuer = \"auto\", redirect = false }", [0, 0, 0]),
+            ("tls = \"local\"", [0, 0, 0]),
+        ] {
+            let text = format!("[tls]\nhsts = \"5m\"\n[site.default]\nroot = \"/srv/{{host}}\"\n{tls}\n");
+            let config = parsed(&text, &folders).unwrap_or_else(|report| panic!("{report}"));
+            let found: Vec<_> = config
+                .sites
+                .iter()
+                .map(|site| site.tls.as_ref().map(|tls| tls.hsts.as_secs()))
+                .collect();
+            assert_eq!(found, expected.map(Some), "{tls}");
+        }
     }
 
     #[test]

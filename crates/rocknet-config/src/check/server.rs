@@ -5,19 +5,17 @@ use crate::binding::{self, Section};
 use crate::context::Check;
 use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarget, Server, Spool};
+use crate::model::{AccessLog, Cache, Config, Events, Http3, Limits, Log, LogTarget, Mode, Server, Spool};
 use crate::units;
 use crate::value::path;
 use crate::value::{access_log, network};
 
 /// Returns the settings of `[server]`, `[limits]`, `[log]` and `[cache]`.
 pub(super) fn build(check: &mut Check<'_>, root: &Table) -> (Server, Limits, Log, Cache) {
-    (
-        server(check, root.table("server")),
-        limits(check, root.table("limits")),
-        log(check, root.table("log")),
-        cache(check, root.table("cache")),
-    )
+    let server = server(check, root.table("server"));
+    let limits = limits(check, root.table("limits"));
+    let log = log(check, root.table("log"), server.mode);
+    (server, limits, log, cache(check, root.table("cache")))
 }
 
 /// Reads the name of a system user; `None` after an error.
@@ -155,8 +153,11 @@ fn limits(check: &mut Check<'_>, table: Option<&Table>) -> Limits {
     limits
 }
 
-fn log(check: &mut Check<'_>, table: Option<&Table>) -> Log {
+fn log(check: &mut Check<'_>, table: Option<&Table>, mode: Mode) -> Log {
     let mut log = Log::default();
+    if mode == Mode::Dev {
+        log.access = AccessLog::for_terminal();
+    }
     if let Some(errors) = target(check, table, "errors") {
         log.errors = errors;
     }

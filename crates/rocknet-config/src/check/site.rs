@@ -24,6 +24,8 @@ pub(super) struct CheckedSite {
     pub listen: Vec<SiteListener>,
     /// False if `tls` is invalid. It is then unknown whether the listeners use TLS.
     pub tls_is_known: bool,
+    /// True if `tls` of the site does not set `hsts`.
+    pub inherits_hsts: bool,
     /// Span of the site's name.
     pub header: Span,
 }
@@ -216,6 +218,10 @@ fn site(
         names,
         listen,
         tls_is_known,
+        inherits_hsts: table
+            .node("tls")
+            .and_then(Node::as_table)
+            .is_none_or(|tls| tls.node("hsts").is_none()),
         header: entry.key,
     }
 }

@@ -51,16 +51,7 @@ pub(super) fn site(
         _ => return None,
     };
     let redirect = typed::boolean(table, "redirect").unwrap_or(defaults.redirect);
-    // Browsers remember HSTS. A name on a developer's machine, or with a certificate that only this machine trusts,
-    // would become unreachable once the name is served without TLS or with another certificate. A site without
-    // `redirect` is meant to be reachable without TLS, which HSTS would prevent.
-    let is_local = match source {
-        CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
-        CertificateSource::Local => true,
-        CertificateSource::Files(_) => mode == Mode::Dev,
-    };
-    let omits_hsts = is_local || !redirect;
-    let inherited = if omits_hsts { Duration::ZERO } else { defaults.hsts };
+    let inherited = inherited_hsts(&source, redirect, name, mode, defaults);
     Some(SiteTls {
         min: typed::choice(table, "min").unwrap_or(defaults.min),
         client: client(check, table),
@@ -69,6 +60,30 @@ pub(super) fn site(
         hsts: typed::duration(table, "hsts").unwrap_or(inherited),
         source,
     })
+}
+
+/// Returns the duration of HSTS for a site that does not set `hsts`. `name`: host name of the site.
+///
+/// Browsers remember HSTS. A name on a developer's machine, or with a certificate that only this machine trusts, would
+/// become unreachable once the name is served without TLS or with another certificate. A site without `redirect` is
+/// meant to be reachable without TLS, which HSTS would prevent.
+pub(super) fn inherited_hsts(
+    source: &CertificateSource,
+    redirect: bool,
+    name: Option<&str>,
+    mode: Mode,
+    defaults: &Tls,
+) -> Duration {
+    let is_local = match source {
+        CertificateSource::Auto => mode == Mode::Dev || name.is_none_or(is_local_name),
+        CertificateSource::Local => true,
+        CertificateSource::Files(_) => mode == Mode::Dev,
+    };
+    if is_local || !redirect {
+        Duration::ZERO
+    } else {
+        defaults.hsts
+    }
 }
 
 /// Returns the certificate files in `cert`, `key` and `ocsp` of a table. Without `cert`, returns the issuer that the

@@ -46,7 +46,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Log, Section::SiteLog],
         ACCESS,
         "Destination of the access log, which has one line per request. It is off by default because it costs time. \
-         File names are relative to the configuration file.",
+         In `dev` mode the default is `\"stdout\"` with the format `\"dev\"`. File names are relative to the \
+         configuration file.",
     )
     .sets(&[Target::AccessLog(bound!(render: |log, _| log_target(&log.target)))])
     .example("access = \"/var/log/rocknet/access.log\"")

@@ -80,6 +80,16 @@ with_defaults! {
     }
 }
 
+impl AccessLog {
+    /// Returns the access log of a developer's machine: a line for each request at the terminal.
+    pub fn for_terminal() -> AccessLog {
+        AccessLog {
+            target: LogTarget::Stdout,
+            format: AccessFormat::Dev,
+        }
+    }
+}
+
 with_defaults! {
     /// Size and age at which a log file is rotated, and the number of rotated files that are kept.
     #[derive(Debug, Clone, PartialEq, Eq)]

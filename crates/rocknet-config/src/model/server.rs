@@ -13,7 +13,7 @@ choice! {
     #[derive(Copy)]
     pub enum Mode {
         Prod = "prod", "a public server";
-        Dev = "dev", "a developer's machine: sites without `listen` use ports 8080 and 8443";
+        Dev = "dev", "a developer's machine: sites without `listen` use ports 8080 and 8443, and each request is printed";
     }
     default Prod
 }

@@ -6,3 +6,8 @@ use std::net::IpAddr;
 pub(super) fn addresses() -> Vec<IpAddr> {
     Vec::new()
 }
+
+/// Returns no addresses.
+pub(super) fn interface_addresses() -> Vec<super::interface_address::InterfaceAddress> {
+    Vec::new()
+}

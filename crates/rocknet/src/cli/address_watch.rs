@@ -1,7 +1,5 @@
-//! The URLs by which other machines reach a served folder: printed at start, and again when the addresses of this
-//! machine change.
+//! The URLs by which other machines reach a served folder: printed at start, and again when they change.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use rocknet_config::Config;
@@ -12,13 +10,22 @@ use tokio::time::{self, MissedTickBehavior};
 
 use super::{banner, print, qr_code};
 
-/// Interval between two looks at the addresses, which read two small tables of the kernel.
+/// Interval between two looks at the addresses, which read four small tables of the kernel.
 const INTERVAL: Duration = Duration::from_secs(3);
 
-/// Returns the note with the URLs, and a QR code of the first one if `with_code` is set; `None` if no site is reachable
-/// from other machines.
-pub fn note(sites: &[SiteSummary], config: &Config, addresses: &[IpAddr], with_code: bool) -> Option<String> {
-    let urls = banner::urls_for_other_machines(sites, config, addresses);
+/// Returns the note with the present URLs; `None` if no site is reachable from other machines. `with_code`: true to add
+/// a QR code of the first one.
+pub fn present_note(sites: &[SiteSummary], config: &Config, with_code: bool) -> Option<String> {
+    note(&urls(sites, config), with_code)
+}
+
+/// Returns the present URLs for other machines.
+fn urls(sites: &[SiteSummary], config: &Config) -> Vec<String> {
+    banner::urls_for_other_machines(sites, config, &machine::lan_addresses())
+}
+
+/// Returns the note with these URLs; `None` without any.
+fn note(urls: &[String], with_code: bool) -> Option<String> {
     let first = urls.first()?;
     let mut note = format!("Other machines reach it at:\n  {}", urls.join("\n  "));
     if with_code && let Some(code) = qr_code::render(first, shows_colour(StandardStream::Output)) {
@@ -33,18 +40,19 @@ pub fn prints_code() -> bool {
     is_terminal(StandardStream::Output)
 }
 
-/// Prints the note again whenever the addresses have changed. Ends only with the program.
+/// Prints the note again whenever the URLs have changed, and not for interfaces of containers that come and go. Ends
+/// only with the program.
 pub async fn run(sites: Vec<SiteSummary>, config: Config, with_code: bool) {
-    let mut known = machine::addresses();
+    let mut known = urls(&sites, &config);
     let mut interval = time::interval(INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let found = machine::addresses();
+        let found = urls(&sites, &config);
         if found == known {
             continue;
         }
-        match note(&sites, &config, &found, with_code) {
+        match note(&found, with_code) {
             Some(note) => print(format_args!("\nThe addresses of this machine have changed. {note}\n\n")),
             None => print("\nThe addresses of this machine have changed: no other machine reaches it now.\n\n"),
         }

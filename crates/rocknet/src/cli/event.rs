@@ -18,6 +18,8 @@ pub enum Event {
     SampleLoad,
     /// Time to check for new folders below a root with `{host}`.
     CheckHostFolders,
+    /// Folders below a root with `{host}` were added or removed.
+    HostFoldersChanged,
     /// Time to try again to serve the control API at addresses that could not be used.
     RetryControl,
     /// SIGTERM or SIGINT.

@@ -1,13 +1,17 @@
 //! Detects new and removed folders below a root with `{host}`, so that they are served without a command.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use rocknet_config::ProcessEnvironment;
 use rocknet_config::host_folders::{self, FoundHosts};
 use rocknet_config::model::HostFolders;
-use rocknet_config::{Config, ProcessEnvironment};
+use tokio::sync::mpsc::Sender;
+
+use super::event::Event;
 
 /// Interval between two checks.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -22,33 +26,48 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 /// Time after which the same change is tried again, if the configuration could not be reloaded.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// State of the folders as of the last check.
-#[derive(Default)]
-pub struct HostFolderWatch {
-    /// Times of the last changes of folders that were found equal to the configuration.
-    equal: RefCell<BTreeMap<PathBuf, SystemTime>>,
-    /// Hosts of the last change that was reported, and its time.
-    reported: RefCell<Option<(Vec<FoundHosts>, Instant)>>,
-}
+/// Checks the folders on a thread of its own, because a listing of a network file system can take long.
+#[derive(Clone, Default)]
+pub struct HostFolderWatch(Arc<Mutex<FolderState>>);
 
 impl HostFolderWatch {
+    /// Starts a check, unless the previous one is still in progress. Sends [`Event::HostFoldersChanged`] if the folders
+    /// on disk differ from these of the configuration.
+    pub fn start_check(&self, configured: &[HostFolders], events: &Sender<Event>) {
+        if configured.is_empty() || self.0.try_lock().is_err() {
+            return;
+        }
+        let (state, configured, events) = (Arc::clone(&self.0), configured.to_vec(), events.clone());
+        let check = move || {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.has_new_change(&configured) {
+                let _ = events.blocking_send(Event::HostFoldersChanged);
+            }
+        };
+        // Without a thread, the next check finds the same change.
+        let _ = thread::Builder::new().name("rn-folders".to_owned()).spawn(check);
+    }
+}
+
+/// State of the folders as of the last check.
+#[derive(Default)]
+struct FolderState {
+    /// Times of the last changes of folders that were found equal to the configuration.
+    equal: BTreeMap<PathBuf, SystemTime>,
+    /// Hosts of the last change that was reported, and its time.
+    reported: Option<(Vec<FoundHosts>, Instant)>,
+}
+
+impl FolderState {
     /// Returns true if the folders on disk differ from those of the configuration, and this change was not reported
     /// within the last minute. Changes are reported at intervals of at least ten seconds.
-    pub fn has_new_change(&self, config: &Config) -> bool {
-        if config.host_folders.is_empty() {
-            return false;
-        }
-        let found: Vec<Option<FoundHosts>> = config
-            .host_folders
-            .iter()
-            .map(|folders| self.changed(folders))
-            .collect();
+    fn has_new_change(&mut self, configured: &[HostFolders]) -> bool {
+        let found: Vec<Option<FoundHosts>> = configured.iter().map(|folders| self.changed(folders)).collect();
         if found.iter().all(Option::is_none) {
             return false;
         }
         let found: Vec<FoundHosts> = found.into_iter().map(Option::unwrap_or_default).collect();
-        let mut reported = self.reported.borrow_mut();
-        if let Some((last, at)) = &*reported {
+        if let Some((last, at)) = &self.reported {
             let interval = if *last == found {
                 RETRY_INTERVAL
             } else {
@@ -58,28 +77,70 @@ impl HostFolderWatch {
                 return false;
             }
         }
-        *reported = Some((found, Instant::now()));
+        self.reported = Some((found, Instant::now()));
         true
     }
 
     /// Returns the hosts on disk if they differ from those of the configuration. A folder that was equal and whose time
     /// has not changed since is not read again, unless the root names a folder in the folder of each host.
-    fn changed(&self, folders: &HostFolders) -> Option<FoundHosts> {
+    fn changed(&mut self, folders: &HostFolders) -> Option<FoundHosts> {
         let parent = host_folders::parent(&folders.pattern);
         let modified = std::fs::metadata(&parent).and_then(|meta| meta.modified()).ok()?;
         let has_folders_below = !folders.pattern.ends_with(HostFolders::HOST);
-        let mut equal = self.equal.borrow_mut();
-        if equal.get(&parent) == Some(&modified) && !has_folders_below {
+        if self.equal.get(&parent) == Some(&modified) && !has_folders_below {
             return None;
         }
-        equal.remove(&parent);
+        self.equal.remove(&parent);
         let found = host_folders::find(&folders.pattern, &ProcessEnvironment).ok()?;
         if found.hosts != folders.hosts {
             return Some(found);
         }
         if modified.elapsed().is_ok_and(|age| age > SETTLED) {
-            equal.insert(parent, modified);
+            self.equal.insert(parent, modified);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    /// Waits for the end of the check that was started, and returns whether it reported a change.
+    fn finished(watch: &HostFolderWatch, events: &mut Receiver<Event>) -> bool {
+        // The thread of the check holds a reference until it has sent its event.
+        while Arc::strong_count(&watch.0) > 1 {
+            thread::yield_now();
+        }
+        matches!(events.try_recv(), Ok(Event::HostFoldersChanged))
+    }
+
+    #[test]
+    fn changes_are_reported_once_and_from_another_thread() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("a.test")).expect("a folder");
+        let configured = |hosts: &[&str]| HostFolders {
+            pattern: folder.path().join(HostFolders::HOST),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            runs_programs: false,
+        };
+        let (sender, mut events) = channel(4);
+        let watch = HostFolderWatch::default();
+        for (hosts, expected) in [
+            (&["a.test"][..], false),
+            (&[], true),
+            (&[], false),
+            (&["a.test"], false),
+        ] {
+            watch.start_check(&[configured(hosts)], &sender);
+            assert_eq!(finished(&watch, &mut events), expected, "{hosts:?}");
+        }
+        // A check in progress is not joined by a second one.
+        let busy = watch.0.lock().expect("not poisoned");
+        watch.start_check(&[configured(&["b.test"])], &sender);
+        assert_eq!(Arc::strong_count(&watch.0), 1);
+        drop(busy);
     }
 }

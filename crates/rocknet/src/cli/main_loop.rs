@@ -139,8 +139,12 @@ impl MainLoop {
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
                 (Event::SampleLoad, Some(server)) => server.metrics().sample_load(),
-                (Event::CheckHostFolders, Some(_)) if handover.is_in_progress() => {}
-                (Event::CheckHostFolders, Some(server)) => self.serve_new_folders(server),
+                (Event::CheckHostFolders | Event::HostFoldersChanged, Some(_)) if handover.is_in_progress() => {}
+                (Event::CheckHostFolders, Some(server)) => {
+                    let config = &server.snapshot().config;
+                    self.host_folders.start_check(&config.host_folders, &self.sender);
+                }
+                (Event::HostFoldersChanged, Some(server)) => self.serve_new_folders(server),
                 // The new process gets the sockets that were bound when the upgrade began.
                 (Event::RetryControl, Some(_)) if handover.is_in_progress() => {}
                 (Event::RetryControl, Some(server)) => self.retry_control(server),
@@ -193,14 +197,11 @@ impl MainLoop {
         self.as_reload(server, reload)
     }
 
-    /// Reloads the configuration if a folder of a host was added or removed. Files of the configuration that have been
-    /// edited but not reloaded stay so: the folders are then served after the next reload.
+    /// Reloads the configuration after a folder of a host was added or removed. Files of the configuration that have
+    /// been edited but not reloaded stay so: the folders are then served after the next reload.
     fn serve_new_folders(&self, server: &Server) {
         let snapshot = server.snapshot();
         let ConfigSource::File(main) = &self.source else { return };
-        if !self.host_folders.has_new_change(&snapshot.config) {
-            return;
-        }
         let state = self.config_state.state(main, self.loaded.all(), &snapshot.config);
         if state.is_ok_and(|state| state.is_loaded) {
             let _ = self.reload(server);

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -269,6 +269,24 @@ impl Server {
         let mut response = Vec::new();
         stream.read_to_end(&mut response).unwrap();
         String::from_utf8_lossy(&response).into_owned()
+    }
+
+    /// Stops the server, and returns the lines that it has printed on standard output since the last one that was read.
+    pub fn printed_until_stop(self) -> Vec<String> {
+        self.signal(Signal::TERM);
+        let deadline = Instant::now() + TIMEOUT;
+        let mut lines = Vec::new();
+        loop {
+            match self
+                .out
+                .0
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
+                Ok(line) => lines.push(line),
+                Err(RecvTimeoutError::Disconnected) => return lines,
+                Err(RecvTimeoutError::Timeout) => panic!("the server did not exit: {lines:?}"),
+            }
+        }
     }
 
     /// Waits until the server exits and returns its exit code.

@@ -210,7 +210,7 @@ fn a_server_without_a_configuration_uses_the_next_free_port() {
 #[test]
 fn serve_prints_the_reachable_addresses_of_the_machine() {
     let dir = home();
-    let addresses = rocknet_io::machine::addresses();
+    let addresses = rocknet_io::machine::lan_addresses();
     for (listen, is_open) in [(":0", true), ("127.0.0.1:0", false)] {
         let server = dir.serve(&["serve", "www", "--listen", listen]);
         let is_listed = server.banner.contains("Other machines reach it at:");

@@ -46,11 +46,27 @@ fn each_request_has_a_line_unless_it_is_quiet() {
     assert!(server.get("/missing%20x").starts_with("HTTP/1.1 404 "));
     assert!(server.line_with("/missing").contains("  404  GET    /missing%20x  "));
 
-    let mut server = dir.serve(&["serve", "www", "--listen", "0", "--quiet", "--console"]);
+    let server = dir.serve(&["serve", "www", "--listen", "0", "--quiet"]);
     assert!(server.get("/a.txt").starts_with("HTTP/1.1 200 "));
-    server.type_line("help");
-    let line = server.line_with("");
-    assert!(!line.contains("a.txt"), "{line}");
+    let lines = server.printed_until_stop();
+    assert!(!lines.iter().any(|line| line.contains("a.txt")), "{lines:?}");
+}
+
+#[test]
+fn run_prints_requests_in_dev_mode_only() {
+    let dir = folder();
+    let site = "[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
+    let is_printed = |text: String| {
+        dir.write("rocknet.toml", &text);
+        let server = dir.serve(&["run"]);
+        assert!(server.get("/a.txt").starts_with("HTTP/1.1 200 "));
+        let lines = server.printed_until_stop();
+        lines.iter().any(|line| line.contains("  200  GET    /a.txt  "))
+    };
+    let dev = "[server]\nmode = \"dev\"\n";
+    assert!(is_printed(format!("{dev}{site}")));
+    assert!(!is_printed(format!("{dev}[log]\naccess = \"off\"\n{site}")));
+    assert!(!is_printed(site.to_owned()));
 }
 
 #[test]

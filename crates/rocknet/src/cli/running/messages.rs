@@ -8,7 +8,6 @@ use rocknet::report::MAX_FOLDERS_CHECKED;
 use rocknet_config::model::LogTarget;
 use rocknet_config::{Code, Report};
 use rocknet_control::SiteSummary;
-use rocknet_io::machine;
 use rocknet_io::privileges;
 use rocknet_io::terminal::{StandardStream, shows_colour};
 
@@ -25,7 +24,7 @@ impl RunningServer {
         if self.options.addresses != AddressList::Hidden {
             let with_code = self.options.addresses == AddressList::UrlsAndCode;
             let config = &self.server.snapshot().config;
-            notes.extend(address_watch::note(sites, config, &machine::addresses(), with_code));
+            notes.extend(address_watch::present_note(sites, config, with_code));
         }
         let file = match &self.options.source {
             ConfigSource::File(file) => Some(file.as_path()),

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use rocknet::gateway::php;
 use rocknet_config::Config;
-use rocknet_config::model::{
-    AccessFormat, AccessLog, CertificateSource, Cors, Fallback, Listen, LogTarget, PhpVersion, SiteTls, Tls,
-};
+use rocknet_config::model::{AccessLog, CertificateSource, Cors, Fallback, Listen, PhpVersion, SiteTls, Tls};
 
 use super::super::Failure;
 
@@ -95,10 +93,7 @@ impl SiteFlags {
                 });
             }
             if !self.quiet {
-                site.access = AccessLog {
-                    target: LogTarget::Stdout,
-                    format: AccessFormat::Dev,
-                };
+                site.access = AccessLog::for_terminal();
             }
         }
     }
