@@ -37,7 +37,7 @@ fn trust_is_installed_into_a_home_and_removed() {
         &[
             ("trust --look --browsers", 1, "There is no local CA yet"),
             ("untrust --browsers", 0, "There is no local CA yet"),
-            ("doctor", 0, "because no site has needed one"),
+            ("doctor", 0, "the server creates it when it starts"),
             ("trust --browsers", 0, "Chromium  trusted"),
             ("trust --browsers", 0, "Chromium  trusted"),
             ("trust --look --browsers --json", 0, "\"state\": \"trusted\""),
