@@ -14,6 +14,7 @@ const MISSING_A_SECOND: u32 = 20;
 
 // Names of causes, for which lines are limited separately.
 const FORBIDDEN: &str = "no permission to read a file";
+const LINK_OUT: &str = "a symbolic link leads out of the root";
 const NOT_FOUND: &str = "a file does not exist";
 
 /// Returns the cause by which the number of lines is limited.
@@ -39,6 +40,21 @@ pub fn forbidden(tree: &Tree, relative: &[u8]) {
             help = "chmod o+r the file (o+rx if it is a folder) and o+x the folders above it, or change their owner",
             "403 Forbidden: the user of the server (uid {user}) has no permission to read the file, or a symbolic \
              link leads to a file of another owner"
+        );
+    }
+}
+
+/// Logs a link that leads out of the root. The request is treated as if the link did not exist: it gets the front
+/// controller, if there is one, and otherwise 404.
+pub fn link_out(tree: &Tree, relative: &[u8]) {
+    if cause(tree, Level::WARN, LINK_OUT).may_be_logged() {
+        let file = tree.folder().join(&*String::from_utf8_lossy(relative));
+        tracing::warn!(
+            site = %tree.route.label.site,
+            file = %file.display(),
+            help = "set symlinks = \"owner\" to follow links whose targets have the owner of the link, or serve the \
+                    target by a route with `alias`",
+            "a symbolic link leads out of the root and is not followed"
         );
     }
 }

@@ -264,10 +264,14 @@ pub fn open(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, relative: &[u8])
         .map_err(|error| logged_status(&error, tree, relative))
 }
 
-/// Maps an error to a status, and logs the errors that the operator can fix: 403, 500 and 503.
+/// Maps an error to a status, and logs what the operator can fix: links that lead out of the root, 403, 500 and 503.
 pub fn logged_status(error: &OpenError, tree: &Tree, relative: &[u8]) -> Status {
     match error {
-        OpenError::NotFound | OpenError::Escapes => Status::NOT_FOUND,
+        OpenError::NotFound => Status::NOT_FOUND,
+        OpenError::Escapes => {
+            failure_log::link_out(tree, relative);
+            Status::NOT_FOUND
+        }
         OpenError::Forbidden => {
             failure_log::forbidden(tree, relative);
             Status::FORBIDDEN

@@ -122,6 +122,25 @@ fn check_unreadable_file(dir: &ProgramFolder) {
 }
 
 #[test]
+fn a_link_out_of_the_root_is_logged_with_a_remedy() {
+    let dir = ProgramFolder::new(&[
+        ("www/inside.txt", "x"),
+        ("outside.txt", "secret"),
+        ("rocknet.toml", &site("")),
+    ]);
+    for (target, name) in [("inside.txt", "good.txt"), ("../outside.txt", "link.txt")] {
+        std::os::unix::fs::symlink(target, dir.path().join("www").join(name)).expect("a link");
+    }
+    let server = dir.serve(&["run"]);
+    assert!(server.get("/good.txt").starts_with("HTTP/1.1 200 "));
+    assert!(server.get("/link.txt").starts_with("HTTP/1.1 404 "));
+    let line = server.logged("leads out of the root");
+    let parts = ["WARN", "site=default", "www/link.txt", "symlinks = ", "`alias`"];
+    check(&line, &parts);
+    assert!(!line.contains("good.txt"), "{line}");
+}
+
+#[test]
 fn missing_files_are_logged_in_dev_mode() {
     let dir = ProgramFolder::new(&[("www/index.html", "home")]);
     for (server, level) in [("mode = \"dev\"\n", "INFO"), ("", "DEBUG")] {
