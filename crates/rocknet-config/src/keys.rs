@@ -17,6 +17,7 @@ mod limits;
 mod log;
 mod php;
 mod proxy;
+mod response_cache;
 mod rewriting;
 pub(crate) mod rule;
 mod server;
@@ -48,6 +49,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         php::KEYS,
         browse::KEYS,
         cors::KEYS,
+        response_cache::KEYS,
         rule::KEYS,
         tls::KEYS,
         http3::KEYS,

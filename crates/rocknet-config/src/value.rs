@@ -17,6 +17,7 @@ pub(crate) mod pattern;
 pub(crate) mod php;
 pub(crate) mod proxy;
 pub(crate) mod regex;
+pub(crate) mod response_cache;
 pub(crate) mod settings;
 pub(crate) mod socket;
 pub(crate) mod typed;

@@ -25,6 +25,7 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
         Section::Php => ("php", &["version"]),
         Section::Browse => ("browse", &[]),
         Section::Zip => ("browse.zip", &[]),
+        Section::ResponseCache => ("cache", &[]),
         Section::Auth => ("auth", &["realm", "users", "file"]),
         Section::Redirect => ("redirects./a", &["to", "status"]),
         Section::Rule => return Some(("rule 1".to_owned(), true)),

@@ -53,6 +53,8 @@ pub struct ExchangeRef<'a> {
     pub is_file_path: bool,
     /// Client: the one that a trusted proxy reports, else the peer.
     pub client: Client,
+    /// Other end of the connection.
+    pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<&'a TlsInfo>,
     /// User whose password the server has verified (`auth`); `None` if the route needs no password.

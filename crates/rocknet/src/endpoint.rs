@@ -5,6 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
+use rocknet_cache::CacheHandler;
 use rocknet_config::model::{Pattern, Settings};
 
 use crate::files::tree::Tree;
@@ -92,9 +93,10 @@ impl Endpoint {
             registries: context.registries,
             config_file: context.config_file,
         };
-        let handler = entry.make(&handler_context)?;
+        let handler = context.cached(entry.make(&handler_context)?, entry, settings, &route);
         let has_programs = tree.is_some() && settings.cgi.is_some();
         let programs = has_programs.then(|| handlers::CGI.make(&handler_context)).transpose()?;
+        let programs = programs.map(|handler| context.cached(handler, &handlers::CGI, settings, &route));
         Ok(Endpoint {
             guards: guard::of_route(settings, context.registries)?,
             accepts_tunnels: handler.accepts_tunnels(),
@@ -189,6 +191,27 @@ impl EndpointContext<'_> {
             route: Arc::clone(&route.pattern),
         });
         Ok(route)
+    }
+
+    /// Puts the response cache in front of a handler if the route has one. Files need none: they have a cache of their
+    /// own.
+    fn cached(
+        &self,
+        handler: Arc<dyn Handler>,
+        entry: &HandlerEntry,
+        settings: &Settings,
+        route: &Arc<Route>,
+    ) -> Arc<dyn Handler> {
+        match &settings.cache {
+            Some(cache) if entry.makes_responses => Arc::new(CacheHandler::new(
+                handler,
+                cache.clone(),
+                Arc::clone(route),
+                Arc::clone(&self.registries.responses),
+                entry.serves_files,
+            )),
+            _ => handler,
+        }
     }
 
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {

@@ -33,6 +33,8 @@ pub struct HandlerEntry {
     pub kind: SiteKind,
     /// True if the handler serves files of a directory tree.
     pub serves_files: bool,
+    /// True if the handler makes responses that the response cache may store.
+    pub makes_responses: bool,
     /// Returns true if a route with these settings gets this handler, unless an earlier one of [`HANDLERS`] is chosen.
     is_chosen: fn(&Settings) -> bool,
     /// Builds the handler. It is called only if the settings that it needs are present, so its 404 for missing settings
@@ -100,6 +102,7 @@ const CONTROLLER: HandlerEntry = HandlerEntry {
     keys: &["controller"],
     kind: SiteKind::Controller,
     serves_files: false,
+    makes_responses: true,
     is_chosen: |settings| settings.controller.is_some(),
     make: |context| {
         let Some(configured) = &context.settings.controller else {
@@ -116,6 +119,7 @@ const APPLICATION: HandlerEntry = HandlerEntry {
     keys: &["fastcgi", "scgi", "uwsgi"],
     kind: SiteKind::Application,
     serves_files: false,
+    makes_responses: true,
     is_chosen: |settings| settings.application.is_some(),
     make: |context| {
         let Some(configured) = &context.settings.application else {
@@ -141,6 +145,7 @@ const PROXY: HandlerEntry = HandlerEntry {
     keys: &["proxy"],
     kind: SiteKind::Proxy,
     serves_files: false,
+    makes_responses: true,
     is_chosen: |settings| settings.proxy.is_some(),
     make: |context| {
         let Some(configured) = &context.settings.proxy else {
@@ -163,6 +168,7 @@ const PHP: HandlerEntry = HandlerEntry {
     keys: &["root", "php"],
     kind: SiteKind::Files,
     serves_files: true,
+    makes_responses: true,
     is_chosen: |settings| settings.root.is_some() && settings.php.is_some(),
     make: |context| {
         let (Some(tree), Some(php)) = (context.tree, &context.settings.php) else {
@@ -179,6 +185,7 @@ const FILES: HandlerEntry = HandlerEntry {
     keys: &["root"],
     kind: SiteKind::Files,
     serves_files: true,
+    makes_responses: false,
     is_chosen: |settings| settings.root.is_some(),
     make: |context| {
         let Some(tree) = context.tree else { return not_found() };
@@ -193,6 +200,7 @@ pub const CGI: HandlerEntry = HandlerEntry {
     keys: &["root", "cgi"],
     kind: SiteKind::Files,
     serves_files: true,
+    makes_responses: true,
     is_chosen: |_| false,
     make: |context| {
         let (Some(tree), Some(cgi)) = (context.tree, &context.settings.cgi) else {
@@ -212,6 +220,7 @@ const WELCOME: HandlerEntry = HandlerEntry {
     keys: &[],
     kind: SiteKind::Welcome,
     serves_files: false,
+    makes_responses: false,
     is_chosen: |settings| settings.welcome_page,
     make: |context| Ok(Arc::new(Welcome::new(context.config_file))),
     describe: |_| Some("the welcome page".to_owned()),
@@ -224,6 +233,7 @@ const REDIRECT: HandlerEntry = HandlerEntry {
     keys: &["redirects"],
     kind: SiteKind::Redirect,
     serves_files: false,
+    makes_responses: false,
     is_chosen: |settings| !settings.redirects.is_empty(),
     make: |_| not_found(),
     describe: |_| None,
@@ -234,6 +244,7 @@ const NOTHING: HandlerEntry = HandlerEntry {
     keys: &[],
     kind: SiteKind::Nothing,
     serves_files: false,
+    makes_responses: false,
     is_chosen: |_| true,
     make: |_| not_found(),
     describe: |_| None,
@@ -246,6 +257,7 @@ pub const EMBEDDED: HandlerEntry = HandlerEntry {
     keys: &[],
     kind: SiteKind::Other,
     serves_files: false,
+    makes_responses: false,
     is_chosen: |_| false,
     make: |_| not_found(),
     describe: |_| None,

@@ -8,6 +8,7 @@
 //!              ├─ programs    permits for CGI programs; thread rn-cgi, which kills them at their time limit
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
+//!              ├─ responses   stored responses of proxies and applications
 //!              ├─ access      verified passwords, and clients that guess passwords
 //!              ├─ filters     steps that responses pass, with a limit on files that are encoded while they are sent
 //!              ├─ archive_limit  limit on folders that are sent as zip archives
@@ -36,6 +37,7 @@ use std::time::Instant;
 
 use aws_lc_rs::rand;
 use rocknet_access::State;
+use rocknet_cache::Responses;
 use rocknet_handler::filter::Filters;
 use rocknet_telemetry::TraceExporter;
 
@@ -66,6 +68,8 @@ pub struct Registries {
     pub libraries: Libraries,
     /// Open folders of the sites.
     pub folders: Arc<OpenFolders>,
+    /// Stored responses of proxies and applications. A reload keeps them.
+    pub responses: Arc<Responses>,
     /// State of access control. A reload keeps it, so that verified passwords are not verified again, and clients that
     /// guess passwords remain blocked.
     pub access: Arc<State>,
@@ -111,6 +115,7 @@ impl Registries {
             programs: Arc::default(),
             libraries: Libraries::default(),
             folders: Arc::new(OpenFolders::new(most_open_folders())),
+            responses: Arc::default(),
             access: State::new(random_key()),
             filters: filter::all(&encoder_limit),
             encoder_limit,

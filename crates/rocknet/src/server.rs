@@ -260,6 +260,11 @@ impl Server {
         self.shared
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
+        self.shared
+            .registries
+            .responses
+            .memory
+            .set_capacity(snapshot.config.cache.responses);
         state.snapshot = snapshot;
         // The next reload may bind a released address immediately, so this reload waits until the sockets of the
         // address are closed.

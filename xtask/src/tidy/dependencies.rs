@@ -40,6 +40,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "rocknet-cache",
+        &["rocknet-config", "rocknet-handler", "rocknet-io", "rocknet-proto"],
+    ),
+    (
         "rocknet-proxy",
         &[
             "rocknet-blocking",
@@ -77,6 +81,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "rocknet-control",
             "rocknet-controller",
             "rocknet-blocking",
+            "rocknet-cache",
             "rocknet-certificates",
             "rocknet-files",
             "rocknet-gateway",

@@ -132,6 +132,8 @@ pub enum Section {
     Zip,
     /// `cors` of a site or route.
     Cors,
+    /// `cache` of a site or route.
+    ResponseCache,
 }
 
 impl Section {
@@ -170,6 +172,7 @@ impl Section {
         Section::Browse,
         Section::Zip,
         Section::Cors,
+        Section::ResponseCache,
     ];
 
     /// Returns the header of the section, as messages and the reference name it.
@@ -208,6 +211,7 @@ impl Section {
             Section::Browse => "`browse` of a site or route",
             Section::Zip => "`zip` of `browse`",
             Section::Cors => "`cors` of a site or route",
+            Section::ResponseCache => "`cache` of a site or route",
         }
     }
 }

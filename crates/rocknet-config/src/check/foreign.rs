@@ -348,7 +348,7 @@ const PREFIXES: &[(&[&str], Advice)] = &[
     (&["auth_", "Auth"], PASSWORDS),
     (
         &["proxy_cache"],
-        Unsupported("remove it: responses of other servers are not cached; Cache-Control is forwarded to clients"),
+        Equivalent("write cache = true in the site or route; what is stored follows Cache-Control of the responses"),
     ),
     (
         &["proxy_", "Proxy", "Balancer"],

@@ -29,4 +29,14 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Cache(field!(memory))])
     .example("memory = \"1GiB\"")
     .foreign_names(&["open_file_cache", "CacheSize"]),
+    Key::new(
+        "responses",
+        &[Section::Cache],
+        Kind::Size { min: 0, max: 1 << 44 },
+        "Maximum memory of the responses that sites and routes with `cache` store. Responses that have not been used \
+         recently are dropped first. With `0`, no response is stored.",
+    )
+    .sets(&[Target::Cache(field!(responses))])
+    .example("responses = \"1GiB\"")
+    .foreign_names(&["proxy_cache_path", "fastcgi_cache_path"]),
 ];

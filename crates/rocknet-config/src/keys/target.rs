@@ -3,8 +3,8 @@
 use crate::binding::{Binding, Kind};
 use crate::model::{
     AccessLog, Admin, Application, Browse, Cache, Cgi, Cors, Events, Health, Host, Http3, Limits, Log, Mirror,
-    PhpSettings, Protocol, Proxy, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing, Upstream, UpstreamRole,
-    WeightedUpstream, ZipLimits,
+    PhpSettings, Protocol, Proxy, ResponseCache, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing,
+    Upstream, UpstreamRole, WeightedUpstream, ZipLimits,
 };
 
 /// Part of the model that keys are bound to.
@@ -76,6 +76,7 @@ models! {
     Browse: Some(Browse::default()),
     ZipLimits: Some(ZipLimits::default()),
     Cors: Some(Cors::default()),
+    ResponseCache: Some(ResponseCache::default()),
 }
 
 /// Returns an upstream with an empty address. The defaults of its other fields do not depend on the address.

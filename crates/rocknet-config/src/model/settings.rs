@@ -16,6 +16,7 @@ use super::limits::Limits;
 use super::pattern::Pattern;
 use super::php::Php;
 use super::proxy::Proxy;
+use super::response_cache::ResponseCache;
 use super::source_span::SourceSpan;
 use super::with_defaults::with_defaults;
 use crate::choice::choice;
@@ -81,6 +82,8 @@ with_defaults! {
         pub isolate: bool = false,
         /// Compresses responses for clients that accept it.
         pub compress: bool = true,
+        /// Cache of the responses of the handler; `None`: no response is stored.
+        pub cache: Option<ResponseCache> = None,
         /// Programs that are run by CGI; `None`: no programs.
         pub cgi: Option<Cgi> = None,
         /// Sends files only if an application names them, by `X-Accel-Redirect` or `X-Sendfile`.

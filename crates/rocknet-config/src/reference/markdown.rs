@@ -120,6 +120,7 @@ pub fn markdown() -> String {
             Section::Browse,
             Section::Zip,
             Section::Cors,
+            Section::ResponseCache,
         ],
     );
     write_section(
@@ -197,6 +198,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Browse => format!("browse.{}", key.name),
         Section::Zip => format!("browse.zip.{}", key.name),
         Section::Cors => format!("cors.{}", key.name),
+        Section::ResponseCache => format!("cache.{}", key.name),
         _ => key.name.to_owned(),
     }
 }

@@ -143,6 +143,7 @@ fn name(section: Section) -> &'static str {
         Section::Browse => "browse",
         Section::Zip => "zip",
         Section::Cors => "cors",
+        Section::ResponseCache => "response_cache",
         Section::Ca => "ca",
         Section::TlsDns => "tls_dns",
     }

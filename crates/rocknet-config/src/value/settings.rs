@@ -12,7 +12,9 @@ use crate::message::short;
 use crate::model::{Alias, Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
 use crate::template::{Scope, Template, TemplateError};
-use crate::value::{access, auth, browse, cgi, controller, cors, field, path, pattern, php, proxy, typed};
+use crate::value::{
+    access, auth, browse, cgi, controller, cors, field, path, pattern, php, proxy, response_cache, typed,
+};
 
 /// Maximum number of files pushed with one page. A page needs fewer files to be displayed, and each file uses a stream.
 const MAX_PUSH: usize = 32;
@@ -54,6 +56,10 @@ pub(crate) fn browse(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: 
 
 pub(crate) fn cors(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.cors = cors::build(check, &written.entry.node);
+}
+
+pub(crate) fn cache(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
+    settings.cache = response_cache::build(check, &written.entry.node);
 }
 
 pub(crate) fn allow(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {

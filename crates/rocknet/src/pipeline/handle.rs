@@ -68,6 +68,7 @@ where
             path: &path,
             is_file_path,
             client,
+            peer: incoming.peer,
             tls: secure.map(|secure| &**secure),
             user: user.as_deref(),
         })

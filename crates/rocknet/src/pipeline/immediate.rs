@@ -99,6 +99,7 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         path: &cached.path,
         is_file_path: cached.is_file_path,
         client: incoming.client(worker),
+        peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
     })?;

@@ -74,6 +74,7 @@ mod proxy_streams;
 mod push;
 mod ranges;
 mod reload;
+mod response_cache;
 mod route_limits;
 mod routes;
 mod rules;

@@ -1,0 +1,195 @@
+//! Receives the body of a response that is stored, while it is sent to a client.
+//!
+//! A task of the worker receives the body at the speed of the upstream, so a slow client delays no other client, and
+//! the body is complete even if the client has left. A body that becomes larger than the limit is not stored: its rest
+//! is received at the speed of the client, as without a cache.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use rocknet_handler::response::{FieldList, Stream};
+use rocknet_io::runtime;
+use rocknet_io::wheel::Deadline;
+
+/// Limits of a fill.
+pub struct FillLimits {
+    /// Maximum size of the body in bytes.
+    pub size: u64,
+    /// Deadline for the next piece.
+    pub deadline: Deadline,
+    /// Maximum number of ticks without a piece.
+    pub ticks: u32,
+}
+
+/// Body in progress.
+struct Fill {
+    /// Pieces so far.
+    pieces: Vec<Bytes>,
+    state: FillState,
+    trailers: Option<FieldList>,
+    /// The task of the client.
+    reader: Option<Waker>,
+}
+
+enum FillState {
+    Filling,
+    Complete,
+    Failed(Option<io::Error>),
+    /// The body is too large. The rest is received by the reader; `None` while it does so.
+    TooLarge(Option<Box<dyn Stream>>),
+}
+
+/// Starts to receive a body. `done` is called with the whole body, or with `None` if it is not stored.
+pub fn start(
+    source: Box<dyn Stream>,
+    limits: FillLimits,
+    done: impl FnOnce(Option<Bytes>) + 'static,
+) -> impl Stream + 'static {
+    let length = source.length();
+    let fill = Rc::new(RefCell::new(Fill {
+        pieces: Vec::new(),
+        state: FillState::Filling,
+        trailers: None,
+        reader: None,
+    }));
+    runtime::spawn(receive(Rc::clone(&fill), source, limits, done));
+    FillReader {
+        fill,
+        next: 0,
+        rest: None,
+        length,
+    }
+}
+
+/// Receives the body until it ends or is too large.
+async fn receive(
+    fill: Rc<RefCell<Fill>>,
+    mut source: Box<dyn Stream>,
+    limits: FillLimits,
+    done: impl FnOnce(Option<Bytes>),
+) {
+    let mut size = 0;
+    let state = loop {
+        match next_piece(&mut *source, &limits).await {
+            Some(Ok(piece)) => {
+                size += piece.len() as u64;
+                let mut filling = fill.borrow_mut();
+                filling.pieces.push(piece);
+                if size > limits.size {
+                    break FillState::TooLarge(Some(source));
+                }
+                filling.wake();
+            }
+            Some(Err(error)) => break FillState::Failed(Some(error)),
+            None => {
+                fill.borrow_mut().trailers = source.trailers();
+                break FillState::Complete;
+            }
+        }
+    };
+    let whole = matches!(state, FillState::Complete).then(|| concat(&fill.borrow().pieces, size));
+    let mut filling = fill.borrow_mut();
+    filling.state = state;
+    filling.wake();
+    drop(filling);
+    done(whole);
+}
+
+/// Returns the next piece, or an error after the deadline.
+async fn next_piece(source: &mut dyn Stream, limits: &FillLimits) -> Option<io::Result<Bytes>> {
+    limits.deadline.set(limits.ticks);
+    let mut piece = source.next();
+    poll_fn(|context| match piece.as_mut().poll(context) {
+        Poll::Ready(piece) => Poll::Ready(piece),
+        Poll::Pending if limits.deadline.poll_past(context.waker()) => {
+            Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())))
+        }
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// Joins the pieces; copies only if there are several.
+fn concat(pieces: &[Bytes], size: u64) -> Bytes {
+    if let [piece] = pieces {
+        return piece.clone();
+    }
+    let mut whole = BytesMut::with_capacity(usize::try_from(size).unwrap_or_default());
+    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+    whole.freeze()
+}
+
+impl Fill {
+    fn wake(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+/// The body as the client receives it.
+struct FillReader {
+    fill: Rc<RefCell<Fill>>,
+    /// Number of pieces that were sent.
+    next: usize,
+    /// The rest of a body that is too large.
+    rest: Option<Box<dyn Stream>>,
+    length: Option<u64>,
+}
+
+impl FillReader {
+    /// Returns the next received piece, or sets `rest`.
+    fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let mut fill = self.fill.borrow_mut();
+        if let Some(piece) = fill.pieces.get_mut(self.next) {
+            self.next += 1;
+            return Poll::Ready(Some(Ok(piece.clone())));
+        }
+        match &mut fill.state {
+            FillState::Filling => {
+                fill.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+            FillState::Complete => Poll::Ready(None),
+            FillState::Failed(error) => {
+                let error = error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+                Poll::Ready(Some(Err(error)))
+            }
+            FillState::TooLarge(rest) => {
+                self.rest = rest.take();
+                fill.pieces = Vec::new();
+                Poll::Ready(None)
+            }
+        }
+    }
+}
+
+impl Stream for FillReader {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<io::Result<Bytes>>> + '_>> {
+        Box::pin(async move {
+            if self.rest.is_none() {
+                let received = poll_fn(|context| self.poll_received(context)).await;
+                if received.is_some() || self.rest.is_none() {
+                    return received;
+                }
+            }
+            self.rest.as_mut()?.next().await
+        })
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    fn trailers(&mut self) -> Option<FieldList> {
+        match &mut self.rest {
+            Some(rest) => rest.trailers(),
+            None => self.fill.borrow_mut().trailers.take(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Keys of stored responses: all parts of a request that a handler may read and that no `Vary` names.
+//!
+//! Besides scheme, site, host and target, a key has the fields in which some applications look for another host, scheme
+//! or target. Otherwise a client could send such a field, and its response would be stored for the clients that do not
+//! send it (cache poisoning).
+
+use rocknet_config::model::TrustedField;
+use rocknet_handler::client::Client;
+use rocknet_handler::forwarded;
+use rocknet_handler::route::Route;
+use rocknet_proto::fields::KnownField;
+use rocknet_proto::request::Request;
+use smallvec::SmallVec;
+
+/// Maximum length of a key in bytes. Requests with a longer key are not cached.
+pub const MAX_KEY: usize = 4096;
+
+/// A key. Most keys need no allocation.
+pub type Key = SmallVec<[u8; 256]>;
+
+/// Separates the parts of a key. No part contains it, because requests cannot.
+const SEPARATOR: u8 = 0;
+
+/// Fields that can replace the host, scheme, target or method of a request in some applications, in lower case. The
+/// known names among them are `X-Forwarded-Host` and `X-Forwarded-Proto`.
+const OVERRIDES: [&[u8]; 14] = [
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"x-forwarded-scheme",
+    b"x-forwarded-port",
+    b"x-forwarded-prefix",
+    b"x-forwarded-server",
+    b"x-forwarded-ssl",
+    b"x-host",
+    b"x-original-host",
+    b"x-original-url",
+    b"x-rewrite-url",
+    b"x-http-method",
+    b"x-http-method-override",
+    b"x-method-override",
+];
+
+/// Returns the key of a request; `None` if it is too long.
+pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: Client) -> Option<Key> {
+    let mut key = Key::new();
+    of_uri(&mut key, route, is_secure, request.authority, request.target);
+    // The path and the query that the rules have left, if they differ from the target.
+    let is_rewritten = !request.target.starts_with(request.path)
+        || request.query.is_some_and(|query| !request.target.ends_with(query))
+        || request.target.len() != request.path.len() + request.query.map_or(0, |query| query.len() + 1);
+    if is_rewritten {
+        key.extend_from_slice(request.path);
+        key.push(b'?');
+        key.extend_from_slice(request.query.unwrap_or_default());
+    }
+    for field in request.fields.lines() {
+        if !matches!(field.name.first(), Some(b'x' | b'X')) {
+            continue;
+        }
+        if let Some(name) = OVERRIDES.iter().find(|name| name.eq_ignore_ascii_case(field.name)) {
+            key.push(SEPARATOR);
+            key.extend_from_slice(name);
+            key.push(b':');
+            key.extend_from_slice(field.value);
+        }
+    }
+    if request.fields.contains(KnownField::Forwarded) {
+        of_forwarded(&mut key, request, route, peer);
+    }
+    (key.len() <= MAX_KEY).then_some(key)
+}
+
+/// Appends the part that every key of a URI begins with. `target`: path and query.
+pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], target: &[u8]) {
+    key.extend_from_slice(route.label.site.as_bytes());
+    key.push(SEPARATOR);
+    key.push(if is_secure { b's' } else { b'p' });
+    key.extend(authority.iter().map(u8::to_ascii_lowercase));
+    key.push(SEPARATOR);
+    key.extend_from_slice(target);
+    key.push(SEPARATOR);
+}
+
+/// Appends host and scheme of `Forwarded`. The addresses in the field of a trusted proxy differ for each client, so
+/// they are not a part of the key.
+fn of_forwarded(key: &mut Key, request: &Request<'_>, route: &Route, peer: Client) {
+    let server = &route.server.server;
+    key.push(SEPARATOR);
+    key.extend_from_slice(b"forwarded:");
+    if server.trusted_field == TrustedField::Forwarded && forwarded::is_trusted(server, peer) {
+        let info = forwarded::resolve(server, peer, request.fields);
+        key.extend_from_slice(info.host.as_deref().unwrap_or_default());
+        key.push(b'/');
+        key.extend_from_slice(info.proto.as_deref().unwrap_or_default());
+    } else {
+        for value in request.fields.get_all(KnownField::Forwarded) {
+            key.extend_from_slice(value);
+            key.push(b',');
+        }
+    }
+}

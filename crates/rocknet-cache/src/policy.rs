@@ -1,0 +1,327 @@
+//! Rules of HTTP caching (RFC 9111) as pure functions: whether a response may be stored, for how long it is fresh, and
+//! whether it may be sent in response to a request. Times are arguments.
+
+use rocknet_config::model::ResponseCache;
+use rocknet_proto::fields::{FieldList, Fields, KnownField};
+use rocknet_proto::semantics::date;
+use rocknet_proto::status::Status;
+
+use crate::cache_control::{Directives, MAX_SECONDS};
+
+/// Reason why a response is not stored. Its name is the parameter `detail` of `Cache-Status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotStored {
+    /// The status is 206 or 304, or not a final status.
+    Status,
+    /// `no-store` of the request or response.
+    NoStore,
+    /// `private`.
+    Private,
+    /// The response sets a cookie.
+    SetCookie,
+    /// The request has `Authorization`, and the response does not permit sharing (RFC 9111 §3.5).
+    Authorization,
+    /// The response has no explicit freshness, and the route has no `ttl`.
+    NoFreshness,
+    /// The response is stale when it arrives, and cannot be validated.
+    Stale,
+    /// `Vary: *`, or too many fields in `Vary`.
+    Vary,
+    /// The body is larger than `max_object`, or it is no body that can be stored.
+    Body,
+    /// `cache.responses` is 0.
+    NoMemory,
+    /// The response names a file, such as `X-Accel-Redirect`.
+    NamesFile,
+}
+
+impl NotStored {
+    /// Returns the name, a token.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotStored::Status => "status",
+            NotStored::NoStore => "no-store",
+            NotStored::Private => "private",
+            NotStored::SetCookie => "set-cookie",
+            NotStored::Authorization => "authorization",
+            NotStored::NoFreshness => "no-freshness",
+            NotStored::Stale => "stale",
+            NotStored::Vary => "vary",
+            NotStored::Body => "body",
+            NotStored::NoMemory => "no-memory",
+            NotStored::NamesFile => "names-file",
+        }
+    }
+}
+
+/// Times at which a response was requested and received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Uptime in milliseconds when the request was sent.
+    pub requested_ms: u64,
+    /// Uptime in milliseconds when the head of the response was received.
+    pub received_ms: u64,
+    /// Time in seconds since 1970 when the head of the response was received.
+    pub received_unix: u64,
+}
+
+/// Properties of the request that decide whether its response may be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestFacts {
+    /// Directives of `Cache-Control`.
+    pub directives: Directives,
+    /// True if the request has `Authorization`.
+    pub has_authorization: bool,
+}
+
+impl RequestFacts {
+    /// Returns the properties of a request with these fields.
+    pub fn of(fields: &Fields<'_>) -> RequestFacts {
+        let mut directives = Directives::default();
+        if fields.contains(KnownField::CacheControl) {
+            directives = Directives::parse(fields.get_all(KnownField::CacheControl));
+        } else if fields.contains(KnownField::Pragma) {
+            // RFC 9111 §5.4: `Pragma: no-cache` is read only without `Cache-Control`.
+            directives.no_cache = Directives::parse(fields.get_all(KnownField::Pragma)).no_cache;
+        }
+        RequestFacts {
+            directives,
+            has_authorization: fields.contains(KnownField::Authorization),
+        }
+    }
+}
+
+/// Freshness of a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// Uptime in milliseconds when the response was received, or last validated.
+    received_ms: u64,
+    /// Age in milliseconds when the response was received (RFC 9111 §4.2.3).
+    initial_age_ms: u64,
+    /// Freshness lifetime in milliseconds.
+    lifetime_ms: u64,
+    /// Time after the lifetime in which the response is sent while it is validated in the background.
+    stale_while_revalidate_ms: u64,
+    /// Time after the lifetime in which the response is sent if the upstream fails.
+    stale_if_error_ms: u64,
+    /// True if every use needs a validation (`no-cache`).
+    must_validate: bool,
+    /// True if the response must not be sent when it is stale (`must-revalidate`, `proxy-revalidate`).
+    never_stale: bool,
+    /// True if the response may be sent to requests with `Authorization`.
+    is_shared: bool,
+}
+
+/// Permitted use of a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// The response is fresh.
+    Fresh,
+    /// The response is stale, and may be sent while it is validated in the background.
+    StaleWhileRevalidate,
+    /// The response must be validated first.
+    AfterValidation,
+}
+
+impl Terms {
+    /// Returns the age in milliseconds.
+    pub fn age_ms(&self, now_ms: u64) -> u64 {
+        self.initial_age_ms + now_ms.saturating_sub(self.received_ms)
+    }
+
+    /// Returns the rest of the lifetime in seconds; negative for a stale response.
+    pub fn ttl(&self, now_ms: u64) -> i64 {
+        let (lifetime, age) = (self.lifetime_ms as i64, self.age_ms(now_ms) as i64);
+        (lifetime - age).div_euclid(1000)
+    }
+
+    /// Returns true while the age is below the lifetime and no validation is required.
+    pub fn is_fresh(&self, now_ms: u64) -> bool {
+        !self.must_validate && self.age_ms(now_ms) < self.lifetime_ms
+    }
+
+    /// Returns the permitted use. `request`: directives of the request that are obeyed, if any.
+    pub fn permitted(&self, now_ms: u64, request: Option<&Directives>) -> Use {
+        let (age, mut lifetime) = (self.age_ms(now_ms), self.lifetime_ms);
+        let mut stale = self.stale_while_revalidate_ms;
+        if self.must_validate {
+            return Use::AfterValidation;
+        }
+        if let Some(request) = request {
+            if request.no_cache {
+                return Use::AfterValidation;
+            }
+            if let Some(max_age) = request.max_age {
+                lifetime = lifetime.min(max_age * 1000);
+            }
+            if let Some(min_fresh) = request.min_fresh {
+                lifetime = lifetime.saturating_sub(min_fresh * 1000);
+            }
+            if let Some(max_stale) = request.max_stale
+                && !self.never_stale
+            {
+                lifetime += max_stale * 1000;
+            }
+            if request.max_age.is_some() || request.min_fresh.is_some() {
+                stale = 0;
+            }
+        }
+        if age < lifetime {
+            Use::Fresh
+        } else if !self.never_stale && age < lifetime + stale {
+            Use::StaleWhileRevalidate
+        } else {
+            Use::AfterValidation
+        }
+    }
+
+    /// Returns true if the response may be sent because the upstream has failed (RFC 5861 §4).
+    pub fn serves_errors(&self, now_ms: u64) -> bool {
+        let until = self.lifetime_ms + self.stale_if_error_ms;
+        !self.never_stale && !self.must_validate && self.age_ms(now_ms) < until
+    }
+
+    /// Returns true if the response may be sent to requests with `Authorization` (RFC 9111 §3.5).
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+}
+
+/// Returns the freshness of a response to GET that may be stored.
+///
+/// # Errors
+///
+/// Returns the reason why the response must not be stored.
+pub fn terms(
+    request: &RequestFacts,
+    status: Status,
+    fields: &FieldList,
+    times: Times,
+    settings: &ResponseCache,
+) -> Result<Terms, NotStored> {
+    if matches!(status.code(), ..200 | 206 | 304) {
+        return Err(NotStored::Status);
+    }
+    if request.directives.no_store {
+        return Err(NotStored::NoStore);
+    }
+    if NAMES_FILE.iter().any(|name| fields.value(name).is_some()) {
+        return Err(NotStored::NamesFile);
+    }
+    let (control, is_targeted) = control_of(fields);
+    if control.must_understand && !is_understood(status) {
+        return Err(NotStored::Status);
+    }
+    // `must-understand` replaces `no-store` for a status that the cache understands (RFC 9111 §5.2.2.3).
+    if control.no_store && !control.must_understand {
+        return Err(NotStored::NoStore);
+    }
+    if control.private {
+        return Err(NotStored::Private);
+    }
+    // A cookie is meant for one client. The standard permits storing it, but the loss of a session to another client is
+    // worse than a request to the upstream.
+    if fields.contains(KnownField::SetCookie) {
+        return Err(NotStored::SetCookie);
+    }
+    let shares = control.public || control.s_maxage.is_some() || control.must_revalidate;
+    if request.has_authorization && !shares {
+        return Err(NotStored::Authorization);
+    }
+    let explicit = lifetime(&control, is_targeted, fields, times.received_unix);
+    let lifetime = match explicit {
+        Some(seconds) => seconds,
+        None if control.no_cache => 0,
+        None => default_lifetime(status, fields, settings).ok_or(NotStored::NoFreshness)?,
+    };
+    let age = fields
+        .value("Age")
+        .and_then(|age| age.split(',').next()?.trim().parse().ok());
+    let delay_ms = times.received_ms.saturating_sub(times.requested_ms);
+    let never_stale = control.must_revalidate || control.proxy_revalidate || control.no_cache;
+    let ms = |time: std::time::Duration| {
+        u64::try_from(time.as_millis())
+            .unwrap_or(u64::MAX)
+            .min(MAX_SECONDS * 1000)
+    };
+    let window = |directive: Option<u64>, default| directive.map_or(ms(default), |seconds| seconds * 1000);
+    let terms = Terms {
+        received_ms: times.received_ms,
+        initial_age_ms: age.unwrap_or(0u64).min(MAX_SECONDS) * 1000 + delay_ms,
+        lifetime_ms: lifetime * 1000,
+        stale_while_revalidate_ms: window(control.stale_while_revalidate, settings.stale_while_revalidate),
+        stale_if_error_ms: window(control.stale_if_error, settings.stale_if_error),
+        must_validate: control.no_cache,
+        never_stale,
+        is_shared: shares,
+    };
+    let has_validator = fields.contains(KnownField::Etag) || fields.contains(KnownField::LastModified);
+    if !terms.is_fresh(times.received_ms) && !has_validator {
+        return Err(NotStored::Stale);
+    }
+    Ok(terms)
+}
+
+/// Fields by which applications name a file that the server sends in place of the response.
+const NAMES_FILE: [&str; 3] = ["X-Accel-Redirect", "X-Sendfile", "X-LiteSpeed-Location"];
+
+/// Returns the directives for this cache, and true if they come from a targeted field (RFC 9213 §2.2).
+fn control_of(fields: &FieldList) -> (Directives, bool) {
+    let values = |name: &'static str| {
+        fields
+            .bytes()
+            .filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
+            .map(|(_, value)| value)
+    };
+    if let Some(targeted) = Directives::parse_targeted(values("CDN-Cache-Control")) {
+        return (targeted, true);
+    }
+    if !fields.contains(KnownField::CacheControl) {
+        return (Directives::default(), false);
+    }
+    (Directives::parse(values("Cache-Control")), false)
+}
+
+/// Returns the explicit freshness lifetime in seconds (RFC 9111 §4.2.1); `None` if the response states no lifetime.
+fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, received_unix: u64) -> Option<u64> {
+    if let Some(seconds) = control.s_maxage.or(control.max_age) {
+        return Some(seconds);
+    }
+    // `Expires` is ignored if there is a targeted field.
+    let expires = fields.value("Expires").filter(|_| !is_targeted)?;
+    // A value that is not a date, such as `0`, means a time in the past (RFC 9111 §5.3).
+    let expires = date::parse(expires.trim().as_bytes()).unwrap_or(0);
+    Some(expires.saturating_sub(received_unix).min(MAX_SECONDS))
+}
+
+/// Returns the lifetime in seconds that the configuration gives to responses without explicit freshness.
+fn default_lifetime(status: Status, fields: &FieldList, settings: &ResponseCache) -> Option<u64> {
+    // Old applications send only `Pragma`.
+    if fields
+        .value("Pragma")
+        .is_some_and(|pragma| pragma.eq_ignore_ascii_case("no-cache"))
+    {
+        return None;
+    }
+    let seconds = |time: &std::time::Duration| time.as_secs().min(MAX_SECONDS);
+    match settings.statuses.get(&status.code()) {
+        Some(ttl) => Some(seconds(ttl)),
+        None => {
+            let applies = matches!(status.code(), 200 | 203 | 300 | 301 | 308);
+            let ttl = Some(&settings.ttl).filter(|ttl| applies && !ttl.is_zero());
+            ttl.map(seconds)
+        }
+    }
+}
+
+/// Returns true for a status whose caching rules this cache implements.
+fn is_understood(status: Status) -> bool {
+    matches!(
+        status.code(),
+        200 | 203 | 204 | 300..=303 | 307 | 308 | 404 | 405 | 410 | 414 | 451 | 501
+    )
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

@@ -1,0 +1,255 @@
+//! Tests of the rules of caching.
+
+use std::time::Duration;
+
+use super::*;
+
+/// 1994-11-06 08:49:37.
+const NOW: u64 = 784_111_777;
+
+const TIMES: Times = Times {
+    requested_ms: 1_000_000,
+    received_ms: 1_000_000,
+    received_unix: NOW,
+};
+
+fn fields(lines: &[&str]) -> FieldList {
+    let mut fields = FieldList::default();
+    for line in lines {
+        let (name, value) = line.split_once(": ").expect("a field");
+        fields.add(name, value);
+    }
+    fields
+}
+
+fn status(code: u16) -> Status {
+    Status::new(code).expect("a status")
+}
+
+fn of(code: u16, lines: &[&str]) -> Result<Terms, NotStored> {
+    terms(
+        &RequestFacts::default(),
+        status(code),
+        &fields(lines),
+        TIMES,
+        &ResponseCache::default(),
+    )
+}
+
+/// Lifetime of a response with status 200, in seconds.
+fn lifetime_of(lines: &[&str]) -> Result<u64, NotStored> {
+    of(200, lines).map(|terms| terms.lifetime_ms / 1000)
+}
+
+#[test]
+fn explicit_freshness_has_an_order() {
+    for (lines, expected) in [
+        (&["Cache-Control: max-age=60"][..], Ok(60)),
+        (&["Cache-Control: max-age=60, s-maxage=30"], Ok(30)),
+        (
+            &["Cache-Control: s-maxage=30", "Expires: Sun, 06 Nov 1994 09:49:37 GMT"],
+            Ok(30),
+        ),
+        (&["Expires: Sun, 06 Nov 1994 08:50:37 GMT"], Ok(60)),
+        (
+            &["Cache-Control: public", "Expires: Sun, 06 Nov 1994 08:50:37 GMT"],
+            Ok(60),
+        ),
+        (&["CDN-Cache-Control: max-age=10", "Cache-Control: no-store"], Ok(10)),
+        (
+            &["CDN-Cache-Control: no-store", "Cache-Control: max-age=60"],
+            Err(NotStored::NoStore),
+        ),
+        (&["CDN-Cache-Control: ,,", "Cache-Control: max-age=60"], Ok(60)),
+        (
+            &["CDN-Cache-Control: public", "Expires: Sun, 06 Nov 1994 08:50:37 GMT"],
+            Err(NotStored::NoFreshness),
+        ),
+        (&["Expires: 0"], Err(NotStored::Stale)),
+        (&["Expires: Sun, 06 Nov 1994 08:49:37 GMT"], Err(NotStored::Stale)),
+        (&["Cache-Control: max-age=0"], Err(NotStored::Stale)),
+        (&["Cache-Control: no-cache"], Err(NotStored::Stale)),
+        (&["Cache-Control: max-age=60", "Age: 60"], Err(NotStored::Stale)),
+        // A stale response is stored if it can be validated.
+        (&["Cache-Control: max-age=0", "ETag: \"a\""], Ok(0)),
+        (
+            &[
+                "Cache-Control: no-cache",
+                "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+            ],
+            Ok(0),
+        ),
+        (&["Cache-Control: max-age=60", "Age: 60", "ETag: \"a\""], Ok(60)),
+        // Without explicit freshness nothing is guessed.
+        (&[], Err(NotStored::NoFreshness)),
+        (
+            &["Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"],
+            Err(NotStored::NoFreshness),
+        ),
+        (&["Cache-Control: public", "ETag: \"a\""], Err(NotStored::NoFreshness)),
+    ] {
+        assert_eq!(lifetime_of(lines), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn private_responses_are_not_stored() {
+    for (lines, expected) in [
+        (&["Cache-Control: max-age=60, private"][..], NotStored::Private),
+        (&["Cache-Control: max-age=60, private=\"x\""], NotStored::Private),
+        (
+            &["Cache-Control: max-age=60", "Cache-Control: no-store"],
+            NotStored::NoStore,
+        ),
+        (
+            &["Cache-Control: max-age=60, public", "Set-Cookie: a=b"],
+            NotStored::SetCookie,
+        ),
+        (
+            &["Cache-Control: max-age=60", "X-Accel-Redirect: /a"],
+            NotStored::NamesFile,
+        ),
+        (&["Cache-Control: max-age=60", "X-Sendfile: /a"], NotStored::NamesFile),
+    ] {
+        assert_eq!(of(200, lines), Err(expected), "{lines:?}");
+    }
+    for code in [101, 103, 206, 304] {
+        assert_eq!(
+            of(code, &["Cache-Control: max-age=60"]),
+            Err(NotStored::Status),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn requests_restrict_what_is_stored() {
+    let store = |request: RequestFacts, line: &str| {
+        terms(
+            &request,
+            status(200),
+            &fields(&[line]),
+            TIMES,
+            &ResponseCache::default(),
+        )
+        .err()
+    };
+    let authorized = RequestFacts {
+        has_authorization: true,
+        ..RequestFacts::default()
+    };
+    for (line, expected) in [
+        ("Cache-Control: max-age=60", Some(NotStored::Authorization)),
+        ("Cache-Control: max-age=60, public", None),
+        ("Cache-Control: s-maxage=60", None),
+        ("Cache-Control: max-age=60, must-revalidate", None),
+        (
+            "Cache-Control: max-age=60, proxy-revalidate",
+            Some(NotStored::Authorization),
+        ),
+    ] {
+        assert_eq!(store(authorized, line), expected, "{line}");
+    }
+    let no_store = RequestFacts {
+        directives: Directives::parse([&b"no-store"[..]]),
+        ..RequestFacts::default()
+    };
+    assert_eq!(store(no_store, "Cache-Control: max-age=60"), Some(NotStored::NoStore));
+}
+
+#[test]
+fn must_understand_replaces_no_store() {
+    let line = ["Cache-Control: no-store, must-understand, max-age=60"];
+    assert!(of(200, &line).is_ok());
+    assert_eq!(of(299, &line), Err(NotStored::Status));
+    assert!(of(299, &["Cache-Control: max-age=60"]).is_ok());
+}
+
+#[test]
+fn the_configuration_gives_lifetimes_to_responses_without_one() {
+    let settings = ResponseCache {
+        ttl: Duration::from_secs(600),
+        statuses: [(404, Duration::from_secs(5)), (500, Duration::from_secs(1))].into(),
+        ..ResponseCache::default()
+    };
+    let lifetime = |code, lines: &[&str]| {
+        let terms = terms(&RequestFacts::default(), status(code), &fields(lines), TIMES, &settings);
+        terms.map(|terms| terms.lifetime_ms / 1000)
+    };
+    assert_eq!(lifetime(200, &[]), Ok(600));
+    assert_eq!(lifetime(301, &[]), Ok(600));
+    assert_eq!(lifetime(302, &[]), Err(NotStored::NoFreshness));
+    assert_eq!(lifetime(404, &[]), Ok(5));
+    assert_eq!(lifetime(500, &[]), Ok(1));
+    assert_eq!(lifetime(404, &["Cache-Control: max-age=60"]), Ok(60));
+    assert_eq!(lifetime(200, &["Cache-Control: private"]), Err(NotStored::Private));
+    assert_eq!(lifetime(200, &["Cache-Control: no-cache"]), Err(NotStored::Stale));
+    assert_eq!(lifetime(200, &["Pragma: no-cache"]), Err(NotStored::NoFreshness));
+    assert_eq!(lifetime(200, &["Set-Cookie: a=b"]), Err(NotStored::SetCookie));
+}
+
+#[test]
+fn age_is_counted_from_the_upstream() {
+    let times = Times {
+        requested_ms: 998_000,
+        ..TIMES
+    };
+    let fields = fields(&["Cache-Control: max-age=60", "Age: 10"]);
+    let terms = terms(
+        &RequestFacts::default(),
+        status(200),
+        &fields,
+        times,
+        &ResponseCache::default(),
+    );
+    let terms = terms.expect("it may be stored");
+    // The age of the upstream, and the delay of the response.
+    assert_eq!(terms.age_ms(1_000_000), 12_000);
+    assert_eq!(terms.ttl(1_000_000), 48);
+    assert!(terms.is_fresh(1_047_999) && !terms.is_fresh(1_048_000));
+    assert_eq!(terms.ttl(1_049_000), -1);
+    // A clock that seems to go back does not make a response younger than it was.
+    assert_eq!(terms.age_ms(0), 12_000);
+}
+
+#[test]
+fn stale_responses_are_used_within_their_windows() {
+    let terms = |line| of(200, &[line]).expect("it may be stored");
+    let windows = terms("Cache-Control: max-age=60, stale-while-revalidate=30, stale-if-error=90");
+    for (seconds, expected, on_error) in [
+        (59, Use::Fresh, true),
+        (60, Use::StaleWhileRevalidate, true),
+        (89, Use::StaleWhileRevalidate, true),
+        (90, Use::AfterValidation, true),
+        (149, Use::AfterValidation, true),
+        (150, Use::AfterValidation, false),
+    ] {
+        let now = TIMES.received_ms + seconds * 1000;
+        assert_eq!(windows.permitted(now, None), expected, "{seconds}");
+        assert_eq!(windows.serves_errors(now), on_error, "{seconds}");
+    }
+    let strict = terms("Cache-Control: max-age=60, must-revalidate, stale-while-revalidate=30, stale-if-error=90");
+    let later = TIMES.received_ms + 61_000;
+    assert_eq!(strict.permitted(later, None), Use::AfterValidation);
+    assert!(!strict.serves_errors(later));
+}
+
+#[test]
+fn obeyed_requests_change_what_is_fresh() {
+    let terms = of(200, &["Cache-Control: max-age=60"]).expect("it may be stored");
+    for (request, seconds, expected) in [
+        ("", 10, Use::Fresh),
+        ("no-cache", 10, Use::AfterValidation),
+        ("max-age=10", 9, Use::Fresh),
+        ("max-age=10", 10, Use::AfterValidation),
+        ("min-fresh=30", 29, Use::Fresh),
+        ("min-fresh=30", 30, Use::AfterValidation),
+        ("max-stale=30", 89, Use::Fresh),
+        ("max-stale=30", 90, Use::AfterValidation),
+        ("max-stale", 1_000_000, Use::Fresh),
+    ] {
+        let directives = Directives::parse([request.as_bytes()]);
+        let now = TIMES.received_ms + seconds * 1000;
+        assert_eq!(terms.permitted(now, Some(&directives)), expected, "{request} {seconds}");
+    }
+}

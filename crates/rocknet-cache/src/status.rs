@@ -1,0 +1,104 @@
+//! The field `Cache-Status` (RFC 9211).
+
+use std::fmt::Write;
+
+use rocknet_handler::response::Response;
+
+/// Reason why a request was forwarded (RFC 9211 §2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forwarded {
+    /// The route does not use the cache for this request.
+    Bypass,
+    /// The method.
+    Method,
+    /// Nothing is stored for the URI.
+    UriMiss,
+    /// The responses that are stored for the URI do not suit the request.
+    VaryMiss,
+    /// The stored response is stale.
+    Stale,
+    /// The request demands a newer response.
+    Request,
+    /// The stored response does not suit a request for a range.
+    Miss,
+}
+
+/// Outcome of a request in the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheStatus {
+    /// A stored response was sent; with the rest of its lifetime in seconds.
+    Hit(i64),
+    /// The request was forwarded.
+    Forwarded {
+        /// Reason.
+        reason: Forwarded,
+        /// Status of the upstream's response, if another one was sent.
+        status: Option<u16>,
+        /// True if the response was stored.
+        is_stored: bool,
+        /// True if the request waited for the response to another request.
+        is_collapsed: bool,
+        /// More about the reason, a token.
+        detail: Option<&'static str>,
+    },
+}
+
+impl CacheStatus {
+    /// Returns the status of a request that was forwarded for this reason.
+    pub fn forwarded(reason: Forwarded) -> CacheStatus {
+        CacheStatus::Forwarded {
+            reason,
+            status: None,
+            is_stored: false,
+            is_collapsed: false,
+            detail: None,
+        }
+    }
+
+    /// Returns the value of the field.
+    pub fn to_value(self) -> String {
+        let mut value = String::with_capacity(48);
+        value.push_str("RockNet");
+        match self {
+            CacheStatus::Hit(ttl) => {
+                let _ = write!(value, "; hit; ttl={ttl}");
+            }
+            CacheStatus::Forwarded {
+                reason,
+                status,
+                is_stored,
+                is_collapsed,
+                detail,
+            } => {
+                value.push_str("; fwd=");
+                value.push_str(match reason {
+                    Forwarded::Bypass => "bypass",
+                    Forwarded::Method => "method",
+                    Forwarded::UriMiss => "uri-miss",
+                    Forwarded::VaryMiss => "vary-miss",
+                    Forwarded::Stale => "stale",
+                    Forwarded::Request => "request",
+                    Forwarded::Miss => "miss",
+                });
+                if let Some(status) = status {
+                    let _ = write!(value, "; fwd-status={status}");
+                }
+                if is_stored {
+                    value.push_str("; stored");
+                }
+                if is_collapsed {
+                    value.push_str("; collapsed");
+                }
+                if let Some(detail) = detail {
+                    let _ = write!(value, "; detail={detail}");
+                }
+            }
+        }
+        value
+    }
+}
+
+/// Adds the status to a response that is not sent from the store.
+pub fn add_status(response: &mut Response, status: CacheStatus) {
+    response.fields.add("Cache-Status", status.to_value());
+}

@@ -1,0 +1,5 @@
+//! The store of responses, shared by all workers.
+
+mod memory;
+
+pub use memory::{MemoryStore, Resource};

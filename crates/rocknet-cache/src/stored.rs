@@ -1,0 +1,117 @@
+//! A stored response.
+
+use bytes::Bytes;
+use rocknet_handler::response::{ErrorPage, FieldList, Response};
+use rocknet_proto::fields::KnownField;
+use rocknet_proto::semantics::conditional::Validators;
+use rocknet_proto::semantics::date;
+use rocknet_proto::status::Status;
+
+use crate::policy::Terms;
+use crate::vary::Variation;
+
+/// A complete response to GET, as the handler has returned it. It never changes; a validation replaces it.
+#[derive(Debug)]
+pub struct StoredResponse {
+    /// Status.
+    pub status: Status,
+    /// Header fields without `Age`.
+    pub fields: FieldList,
+    /// Body.
+    pub body: Bytes,
+    /// Condition for the error page of the route.
+    pub error_page: ErrorPage,
+    /// True if content negotiation is complete.
+    pub is_negotiated: bool,
+    /// Freshness.
+    pub terms: Terms,
+    /// Request fields that select the response.
+    pub variation: Variation,
+}
+
+/// Memory of a stored response besides its fields and body, in bytes: structures, counters and allocator overhead.
+const OVERHEAD: usize = 320;
+
+impl StoredResponse {
+    /// Returns a copy of the head of a response, with the complete body.
+    pub fn new(response: &Response, body: Bytes, terms: Terms, variation: Variation) -> StoredResponse {
+        let mut fields = response.fields.clone();
+        fields.remove("Age");
+        StoredResponse {
+            status: response.status,
+            fields,
+            body,
+            error_page: response.error_page,
+            is_negotiated: response.is_negotiated,
+            terms,
+            variation,
+        }
+    }
+
+    /// Returns the fields after a validation: those of the 304 replace stored ones (RFC 9111 §3.2).
+    pub fn updated_fields(&self, confirmed: &FieldList) -> FieldList {
+        let mut fields = self.fields.clone();
+        let is_updated = |name: &str| !KEPT.iter().any(|kept| kept.eq_ignore_ascii_case(name));
+        for (name, _) in confirmed.iter().filter(|(name, _)| is_updated(name)) {
+            fields.remove(name);
+        }
+        for (name, value) in confirmed.iter().filter(|(name, _)| is_updated(name)) {
+            fields.add(name, value);
+        }
+        // The age of the 304 is a part of the new terms.
+        if let Some(age) = confirmed.value("Age") {
+            fields.add("Age", age);
+        }
+        fields
+    }
+
+    /// Returns the response with the fields and terms after a validation.
+    pub fn validated(&self, mut fields: FieldList, terms: Terms) -> StoredResponse {
+        fields.remove("Age");
+        StoredResponse {
+            status: self.status,
+            fields,
+            body: self.body.clone(),
+            error_page: self.error_page,
+            is_negotiated: self.is_negotiated,
+            terms,
+            variation: self.variation.clone(),
+        }
+    }
+
+    /// Returns true if the response may be sent in response to a request with `Authorization` (RFC 9111 §3.5).
+    pub fn is_for_authorization(&self) -> bool {
+        self.terms.is_shared()
+    }
+
+    /// Returns the validators.
+    pub fn validators(&self) -> Validators<'_> {
+        let fields = &self.fields;
+        let last_modified = fields
+            .value("Last-Modified")
+            .filter(|_| fields.contains(KnownField::LastModified));
+        Validators {
+            etag: match fields.contains(KnownField::Etag) {
+                true => fields.value("ETag").unwrap_or_default().as_bytes(),
+                false => b"",
+            },
+            last_modified: last_modified.and_then(|date| date::parse(date.as_bytes())),
+        }
+    }
+
+    /// Returns the memory in use, in bytes.
+    pub fn memory_size(&self) -> usize {
+        OVERHEAD + self.fields.memory_size() + self.body.len() + self.variation.memory_size()
+    }
+}
+
+/// Fields of a 304 that do not replace stored ones: they describe the stored body, or the 304 itself.
+const KEPT: [&str; 7] = [
+    "Age",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Range",
+    "Content-Type",
+    "Set-Cookie",
+    "Vary",
+];

@@ -1,0 +1,145 @@
+//! Selection of a stored response by the request fields that its `Vary` names (RFC 9111 §4.1).
+
+use rocknet_proto::fields::{FieldList, Fields};
+
+/// Maximum number of fields in `Vary`. A response with more is not stored.
+const MAX_FIELDS: usize = 16;
+
+/// Name of a request field in lower case, and its value; `None`: the request does not have the field.
+type Selector = (Box<[u8]>, Option<Vec<u8>>);
+
+/// Request fields that selected a response, with their values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Variation(Box<[Selector]>);
+
+impl Variation {
+    /// Returns the variation of a response to a request with these fields; `None` for `Vary: *` and for too many
+    /// fields.
+    pub fn of(response: &FieldList, request: &Fields<'_>) -> Option<Variation> {
+        let mut all: Vec<Selector> = Vec::new();
+        let lines = response.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Vary"));
+        for name in lines.flat_map(|(_, value)| value.split(',')) {
+            let name = name.trim().to_ascii_lowercase().into_bytes();
+            match &name[..] {
+                b"" => continue,
+                b"*" => return None,
+                _ => {}
+            }
+            if all.iter().any(|(other, _)| **other == *name) {
+                continue;
+            }
+            if all.len() == MAX_FIELDS {
+                return None;
+            }
+            let value = normalized(&name, request);
+            all.push((name.into(), value));
+        }
+        Some(Variation(all.into()))
+    }
+
+    /// Returns true if a request with these fields selects the same response.
+    pub fn matches(&self, request: &Fields<'_>) -> bool {
+        self.0.iter().all(|(name, value)| normalized(name, request) == *value)
+    }
+
+    /// Returns the heap memory in use, in bytes.
+    pub fn memory_size(&self) -> usize {
+        let fields = self.0.iter();
+        let bytes = fields.map(|(name, value)| name.len() + value.as_ref().map_or(0, Vec::len));
+        size_of_val(&*self.0) + bytes.sum::<usize>()
+    }
+}
+
+/// Returns the value of a request field in a form in which equal preferences are mostly equal bytes; `None` without the
+/// field. The case and the whitespace of lists of preferences are not significant.
+fn normalized(name: &[u8], request: &Fields<'_>) -> Option<Vec<u8>> {
+    let mut lines = request.by_name(name).peekable();
+    lines.peek()?;
+    let is_preference = matches!(
+        name,
+        b"accept-encoding" | b"accept-language" | b"accept" | b"accept-charset"
+    );
+    let mut joined = Vec::new();
+    for line in lines {
+        if !joined.is_empty() {
+            joined.push(b',');
+        }
+        match is_preference {
+            true => joined.extend(
+                line.iter()
+                    .filter(|byte| !matches!(byte, b' ' | b'\t'))
+                    .map(u8::to_ascii_lowercase),
+            ),
+            false => joined.extend_from_slice(line),
+        }
+    }
+    Some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_proto::fields::KnownField;
+    use rocknet_proto::request::{OwnedRequest, Version};
+
+    use super::*;
+
+    fn variation(vary: &[&str], request: &OwnedRequest) -> Option<Variation> {
+        let mut fields = FieldList::default();
+        vary.iter().for_each(|value| fields.add("Vary", value));
+        Variation::of(&fields, &request.view().fields)
+    }
+
+    fn request(fields: &[(KnownField, &str)]) -> OwnedRequest {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
+        OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields)
+    }
+
+    #[test]
+    fn named_fields_select_a_response() {
+        let (encoding, language) = (KnownField::AcceptEncoding, KnownField::AcceptLanguage);
+        let stored = request(&[(encoding, "gzip, br"), (language, "de")]);
+        for (vary, other, expected) in [
+            (&[][..], request(&[]), true),
+            (&["Accept-Encoding"], request(&[(encoding, "GZIP,br")]), true),
+            (
+                &["Accept-Encoding"],
+                request(&[(encoding, "gzip"), (encoding, "br")]),
+                true,
+            ),
+            (&["accept-encoding, "], request(&[(encoding, "gzip")]), false),
+            (&["Accept-Encoding"], request(&[]), false),
+            (
+                &["Accept-Encoding", "Accept-Language"],
+                request(&[(encoding, "gzip,br"), (language, "en")]),
+                false,
+            ),
+            (
+                &["Accept-Encoding, Accept-Language"],
+                request(&[(encoding, "gzip,br"), (language, "de")]),
+                true,
+            ),
+            (&["Cookie"], request(&[]), true),
+            (&["Cookie"], request(&[(KnownField::Cookie, "")]), false),
+            (&["User-Agent"], request(&[(KnownField::UserAgent, "x")]), false),
+        ] {
+            let variation = variation(vary, &stored).expect("a variation");
+            assert_eq!(variation.matches(&other.view().fields), expected, "{vary:?} {other:?}");
+            assert!(variation.matches(&stored.view().fields));
+        }
+    }
+
+    #[test]
+    fn a_star_and_too_many_fields_match_nothing() {
+        let request = request(&[]);
+        let names = |count: usize| {
+            (0..count)
+                .map(|number| format!("X-{number}"))
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        assert_eq!(variation(&["*"], &request), None);
+        assert_eq!(variation(&["Accept", "Cookie, *"], &request), None);
+        assert!(variation(&[&names(MAX_FIELDS)], &request).is_some());
+        assert_eq!(variation(&[&names(MAX_FIELDS + 1)], &request), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! Settings of the response cache.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::with_defaults::with_defaults;
+
+with_defaults! {
+    /// Cache of the responses of a proxy, of PHP, of an application or of a controller.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ResponseCache {
+        /// Lifetime of responses that state none; zero: such responses are not stored.
+        pub ttl: Duration = Duration::ZERO,
+        /// Lifetimes by status of responses that state none, which precede `ttl`.
+        pub statuses: BTreeMap<u16, Duration> = BTreeMap::new(),
+        /// Time after the lifetime in which a response is sent while it is validated in the background.
+        pub stale_while_revalidate: Duration = Duration::ZERO,
+        /// Time after the lifetime in which a response is sent if its handler fails.
+        pub stale_if_error: Duration = Duration::ZERO,
+        /// Patterns of the names of cookies whose requests are not served from the cache.
+        pub bypass_cookies: Vec<String> = Vec::new(),
+        /// Maximum size of a stored body, in bytes.
+        pub max_object: u64 = 10 * 1024 * 1024,
+        /// Obeys `Cache-Control` of requests.
+        pub obey_clients: bool = false,
+    }
+}

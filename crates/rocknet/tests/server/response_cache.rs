@@ -1,0 +1,495 @@
+//! The response cache in front of a proxy: storing, sending from the store, and validation.
+
+use std::net::TcpStream;
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+
+use super::support::client::request;
+use super::support::upstream::{Next, ReceivedRequest, Upstream, write_to};
+use super::support::{Folder, ReceivedResponse, Running};
+
+over_http3! {
+    fresh_responses_are_sent_from_the_store,
+    stale_responses_are_validated,
+}
+
+/// Returns a response with these fields, separated by `|`, and a length.
+fn response(status: &str, fields: &str, content: &str) -> String {
+    let fields: String = fields
+        .split('|')
+        .filter(|line| !line.is_empty())
+        .map(|line| format!("{line}\r\n"))
+        .collect();
+    format!(
+        "HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{content}",
+        content.len()
+    )
+}
+
+/// Starts an upstream whose response to each request is made by `respond`.
+fn upstream(respond: impl Fn(&ReceivedRequest) -> String + Send + Sync + Clone + 'static) -> Upstream {
+    Upstream::start(move |request, stream: &mut TcpStream| {
+        write_to(stream, respond(request));
+        Next::Keep
+    })
+}
+
+/// Starts a server that caches the responses of an upstream.
+fn cached(upstream: &Upstream, cache: &str) -> Running {
+    Running::site(
+        Folder::with(&[("www/x", "")]),
+        &format!("{}\ncache = {cache}", upstream.key()),
+    )
+}
+
+/// Returns the part of `Cache-Status` after the name of the cache, without `ttl`.
+fn status(response: &ReceivedResponse) -> String {
+    let value = response
+        .field("Cache-Status")
+        .unwrap_or_else(|| panic!("no Cache-Status in {response:?}"));
+    let value = value.strip_prefix("RockNet; ").unwrap_or_else(|| panic!("{value}"));
+    let parts: Vec<_> = value.split("; ").filter(|part| !part.starts_with("ttl=")).collect();
+    parts.join("; ")
+}
+
+/// Asserts the status of the cache and the body.
+#[track_caller]
+fn expect(response: &ReceivedResponse, cache: &str, body: &str) {
+    assert_eq!(status(response), cache, "{response:?}");
+    assert_eq!(response.text(), body, "{response:?}");
+}
+
+#[test]
+fn fresh_responses_are_sent_from_the_store() {
+    let upstream =
+        upstream(|request| response("200 OK", "Cache-Control: max-age=60|ETag: \"1\"|X-A: b", &request.line));
+    let server = cached(&upstream, "true");
+    let first = server.get("/a?b=1");
+    expect(&first, "fwd=uri-miss; stored", "GET /a?b=1 HTTP/1.1");
+    first.expect("miss", 200, &["!Age", "X-A: b"]);
+    for _ in 0..3 {
+        let second = server.get("/a?b=1");
+        expect(&second, "hit", "GET /a?b=1 HTTP/1.1");
+        second.expect(
+            "hit",
+            200,
+            &["Age", "X-A: b", "ETag: \"1\"", "Date", "Content-Length: 19"],
+        );
+    }
+    let head = server.fetch("HEAD /a?b=1", &[]);
+    expect(&head, "hit", "");
+    head.expect("head", 200, &["Content-Length: 19"]);
+    server
+        .fetch("GET /a?b=1", &["If-None-Match: \"0\", \"1\""])
+        .expect("304", 304, &["ETag: \"1\"", "X-A: b"]);
+    let part = server.fetch("GET /a?b=1", &["Range: bytes=4-5"]);
+    expect(&part, "hit", "/a");
+    part.expect("part", 206, &["Content-Range: bytes 4-5/19"]);
+    server
+        .fetch("GET /a?b=1", &["Range: bytes=99-"])
+        .expect("416", 416, &["Content-Range: bytes */19"]);
+    assert_eq!(upstream.all().len(), 1);
+    // Another query, path or host is another resource.
+    for (line, fields) in [
+        ("GET /a?b=2", &[][..]),
+        ("GET /a", &[]),
+        ("GET /A?b=1", &[]),
+        ("GET /a?b=1", &["Host: other.test"]),
+    ] {
+        let other = server.fetch(line, fields);
+        expect(&other, "fwd=uri-miss; stored", &format!("{line} HTTP/1.1"));
+    }
+    assert_eq!(upstream.all().len(), 5);
+    // The case of the host is not significant.
+    expect(
+        &server.fetch("GET /a?b=1", &["Host: OTHER.test"]),
+        "hit",
+        "GET /a?b=1 HTTP/1.1",
+    );
+}
+
+#[test]
+fn private_responses_are_not_stored() {
+    let upstream = upstream(|request| {
+        let fields = request.field("X-Fields").unwrap_or_default().to_owned();
+        response("200 OK", &fields, "x")
+    });
+    let server = cached(&upstream, "true");
+    for (path, fields, more, expected) in [
+        ("/none", "", "", "fwd=uri-miss; detail=no-freshness"),
+        (
+            "/private",
+            "Cache-Control: private, max-age=60",
+            "",
+            "fwd=uri-miss; detail=private",
+        ),
+        (
+            "/no-store",
+            "Cache-Control: no-store, max-age=60",
+            "",
+            "fwd=uri-miss; detail=no-store",
+        ),
+        (
+            "/cookie",
+            "Cache-Control: max-age=60|Set-Cookie: a=b",
+            "",
+            "fwd=uri-miss; detail=set-cookie",
+        ),
+        (
+            "/vary",
+            "Cache-Control: max-age=60|Vary: *",
+            "",
+            "fwd=uri-miss; detail=vary",
+        ),
+        (
+            "/login",
+            "Cache-Control: max-age=60",
+            "Authorization: x",
+            "fwd=uri-miss; detail=authorization",
+        ),
+        (
+            "/client",
+            "Cache-Control: max-age=60",
+            "Cache-Control: no-store",
+            "fwd=uri-miss; detail=no-store",
+        ),
+    ] {
+        for _ in 0..2 {
+            let script = format!("X-Fields: {fields}");
+            let fields = [&script[..], more];
+            let response = server.fetch(&format!("GET {path}"), &fields[..if more.is_empty() { 1 } else { 2 }]);
+            expect(&response, expected, "x");
+        }
+    }
+    // A response to a request without `Authorization` is not sent to one with it, unless it is public.
+    for (path, control, expected) in [
+        (
+            "/shared",
+            "Cache-Control: max-age=60",
+            "fwd=request; detail=authorization",
+        ),
+        ("/public", "Cache-Control: max-age=60, public", "hit"),
+    ] {
+        let script = format!("X-Fields: {control}");
+        server.fetch(&format!("GET {path}"), &[&script]);
+        let response = server.fetch(&format!("GET {path}"), &[&script, "Authorization: x"]);
+        assert_eq!(status(&response), expected, "{path}");
+    }
+}
+
+#[test]
+fn vary_selects_a_response() {
+    let upstream = upstream(|request| {
+        let language = request.field("Accept-Language").unwrap_or("none");
+        response("200 OK", "Cache-Control: max-age=60|Vary: Accept-Language", language)
+    });
+    let server = cached(&upstream, "true");
+    expect(
+        &server.fetch("GET /", &["Accept-Language: de"]),
+        "fwd=uri-miss; stored",
+        "de",
+    );
+    expect(
+        &server.fetch("GET /", &["Accept-Language: en"]),
+        "fwd=vary-miss; stored",
+        "en",
+    );
+    expect(&server.get("/"), "fwd=vary-miss; stored", "none");
+    expect(&server.fetch("GET /", &["Accept-Language: de"]), "hit", "de");
+    expect(&server.fetch("GET /", &["Accept-Language: EN"]), "hit", "en");
+    expect(&server.get("/"), "hit", "none");
+}
+
+#[test]
+fn stale_responses_are_validated() {
+    let upstream = upstream(|request| {
+        if request.field("If-None-Match") == Some("\"1\"") && !request.line.contains("new") {
+            return "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nX-B: 2\r\nCache-Control: max-age=60\r\n\r\n"
+                .to_owned();
+        }
+        let fields = "Cache-Control: max-age=0|ETag: \"1\"|X-B: 1|Content-Type: text/x";
+        response("200 OK", fields, "body")
+    });
+    let server = cached(&upstream, "true");
+    expect(&server.get("/"), "fwd=uri-miss; stored", "body");
+    let confirmed = server.get("/");
+    expect(&confirmed, "fwd=stale; fwd-status=304; stored", "body");
+    confirmed.expect("validated", 200, &["X-B: 2", "Content-Type: text/x", "ETag: \"1\""]);
+    // The 304 has given it a new lifetime.
+    let hit = server.get("/");
+    expect(&hit, "hit", "body");
+    hit.expect("hit", 200, &["X-B: 2"]);
+    assert_eq!(upstream.last().field("If-None-Match"), Some("\"1\""));
+    // The preconditions of clients concern the stored response, and do not reach the upstream.
+    expect(&server.get("/new"), "fwd=uri-miss; stored", "body");
+    server
+        .fetch("GET /new", &["If-None-Match: \"1\""])
+        .expect("a precondition", 304, &[]);
+    let replaced = server.fetch("GET /new", &["If-None-Match: \"2\""]);
+    expect(&replaced, "fwd=stale; stored", "body");
+    assert_eq!(upstream.last().field("If-None-Match"), Some("\"1\""));
+}
+
+#[test]
+fn preconditions_do_not_prevent_storing() {
+    let upstream = upstream(|request| {
+        assert_eq!(request.field("If-None-Match"), None);
+        response("200 OK", "Cache-Control: max-age=60|ETag: \"1\"", "body")
+    });
+    let server = cached(&upstream, "true");
+    let first = server.fetch("GET /", &["If-None-Match: \"1\""]);
+    first.expect(
+        "a client that has the response",
+        304,
+        &["Cache-Status: RockNet; fwd=uri-miss; stored"],
+    );
+    expect(&server.get("/"), "hit", "body");
+}
+
+#[test]
+fn stale_responses_replace_errors() {
+    let is_broken = Arc::new(Mutex::new(false));
+    let broken = Arc::clone(&is_broken);
+    let upstream = upstream(move |request| match *broken.lock().expect("not poisoned") {
+        true => response("503 Service Unavailable", "", "sorry"),
+        // An age beyond the lifetime makes the response stale when it arrives.
+        false => response(
+            "200 OK",
+            &format!(
+                "Cache-Control: max-age=1{}|Age: 5|ETag: \"1\"",
+                request.field("X-More").unwrap_or_default()
+            ),
+            "body",
+        ),
+    });
+    let server = cached(&upstream, "true");
+    let more = ["X-More: , stale-if-error=60"];
+    for (path, fields) in [("/with", &more[..]), ("/without", &[])] {
+        expect(
+            &server.fetch(&format!("GET {path}"), fields),
+            "fwd=uri-miss; stored",
+            "body",
+        );
+    }
+    *is_broken.lock().expect("not poisoned") = true;
+    let stale = server.get("/with");
+    expect(&stale, "fwd=stale; fwd-status=503; detail=stale-if-error", "body");
+    stale.expect("stale", 200, &[]);
+    let error = server.get("/without");
+    expect(&error, "fwd=stale; detail=no-freshness", "sorry");
+    error.expect("error", 503, &[]);
+}
+
+#[test]
+fn stale_responses_are_revalidated_in_the_background() {
+    let (seen, requests) = mpsc::channel();
+    let seen = Mutex::new(seen);
+    let number = Arc::new(Mutex::new(0));
+    let upstream = Upstream::start({
+        let seen = Arc::new(seen);
+        move |_, stream| {
+            let mut number = number.lock().expect("not poisoned");
+            *number += 1;
+            let age = if *number == 1 { "|Age: 5" } else { "" };
+            let fields = format!("Cache-Control: max-age=4, stale-while-revalidate=60|ETag: \"{number}\"{age}");
+            write_to(stream, response("200 OK", &fields, &number.to_string()));
+            let _ = seen.lock().expect("not poisoned").send(*number);
+            Next::Keep
+        }
+    });
+    let server = cached(&upstream, "true");
+    expect(&server.get("/"), "fwd=uri-miss; stored", "1");
+    expect(&server.get("/"), "hit", "1");
+    assert_eq!(requests.iter().take(2).collect::<Vec<_>>(), [1, 2]);
+    // The background request is stored soon after it was sent.
+    let fresh = std::iter::repeat_with(|| server.get("/")).find(|response| response.text() == "2");
+    assert_eq!(fresh.map(|response| status(&response)).as_deref(), Some("hit"));
+}
+
+#[test]
+fn unsafe_methods_invalidate() {
+    let upstream = upstream(|request| match request.line.starts_with("GET") {
+        true => response("200 OK", "Cache-Control: max-age=60", &request.line),
+        false => response(request.field("X-Status").unwrap_or("200 OK"), "Location: /list", ""),
+    });
+    let server = cached(&upstream, "true");
+    for path in ["/a", "/list", "/other"] {
+        server.get(path);
+    }
+    let failed = server.fetch("DELETE /a", &["X-Status: 409 Conflict"]);
+    assert_eq!(status(&failed), "fwd=method");
+    assert_eq!(status(&server.get("/a")), "hit");
+    server.fetch("POST /a", &["Content-Length: 0"]);
+    for (path, expected) in [
+        ("/a", "fwd=uri-miss; stored"),
+        ("/list", "fwd=uri-miss; stored"),
+        ("/other", "hit"),
+    ] {
+        assert_eq!(status(&server.get(path)), expected, "{path}");
+    }
+}
+
+#[test]
+fn simultaneous_requests_cause_one() {
+    const CLIENTS: usize = 50;
+    let all_have_sent = Arc::new(Barrier::new(CLIENTS + 1));
+    let wait = Arc::clone(&all_have_sent);
+    let upstream = Upstream::start(move |_, stream| {
+        wait.wait();
+        write_to(stream, response("200 OK", "Cache-Control: max-age=60", "body"));
+        Next::Keep
+    });
+    let server = cached(&upstream, "true");
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let mut client = server.connect();
+                client.send(request("GET /", &[]));
+                all_have_sent.wait();
+                let response = client.response();
+                assert_eq!(response.text(), "body");
+                let status = status(&response);
+                let expected = ["fwd=uri-miss; stored", "fwd=uri-miss; collapsed", "hit"];
+                assert!(expected.contains(&&*status), "{status}");
+            });
+        }
+    });
+    assert_eq!(upstream.all().len(), 1);
+}
+
+#[test]
+fn bodies_of_unknown_length_are_stored_up_to_the_limit() {
+    let upstream = upstream(|request| {
+        let size: usize = request
+            .line
+            .split(['/', ' '])
+            .find_map(|part| part.parse().ok())
+            .expect("a size");
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
+        format!("{head}{size:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(size))
+    });
+    let server = cached(&upstream, "{ max_object = \"300KiB\" }");
+    for (size, second) in [
+        (300 * 1024, "hit"),
+        (300 * 1024 + 1, "fwd=uri-miss; stored"),
+        (2_000_000, "fwd=uri-miss; stored"),
+    ] {
+        let path = format!("/{size}");
+        let first = server.get(&path);
+        assert_eq!((first.body.len(), &*status(&first)), (size, "fwd=uri-miss; stored"));
+        // The body is stored soon after its end was sent.
+        let response = server.get(&path);
+        assert_eq!(response.body.len(), size);
+        if second != "hit" {
+            assert_eq!(status(&response), second, "{size}");
+        } else {
+            assert!(
+                ["hit", "fwd=uri-miss; collapsed"].contains(&&*status(&response)),
+                "{response:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_body_is_received_after_its_client_has_left() {
+    let (leave, left) = mpsc::channel();
+    let left = Arc::new(Mutex::new(left));
+    let upstream = Upstream::start(move |_, stream| {
+        write_to(
+            stream,
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 8\r\n\r\nfour",
+        );
+        left.lock().expect("not poisoned").recv().expect("the client leaves");
+        write_to(stream, "more");
+        Next::Keep
+    });
+    let server = cached(&upstream, "true");
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    assert!(client.head().contains("fwd=uri-miss; stored"));
+    drop(client);
+    leave.send(()).expect("the upstream waits");
+    assert_eq!(server.get("/").text(), "fourmore");
+    assert_eq!(upstream.all().len(), 1);
+}
+
+#[test]
+fn fields_that_replace_host_or_target_poison_nothing() {
+    let upstream = upstream(|request| {
+        let content = format!("{:?}", request.fields);
+        response("200 OK", "Cache-Control: max-age=60", &content)
+    });
+    let server = cached(&upstream, "true");
+    for field in [
+        "X-Forwarded-Host: evil.test",
+        "X-Forwarded-Scheme: evil.test",
+        "X-Forwarded-Prefix: /evil.test",
+        "X-Host: evil.test",
+        "X-Original-URL: /evil.test",
+        "X-Rewrite-URL: /evil.test",
+        "X-HTTP-Method-Override: evil.test",
+        "Forwarded: host=evil.test",
+    ] {
+        let path = format!("/{}", field.split(':').next().expect("a name"));
+        let poisoned = server.fetch(&format!("GET {path}"), &[field]);
+        assert_eq!(status(&poisoned), "fwd=uri-miss; stored", "{field}");
+        let clean = server.get(&path);
+        assert_eq!(status(&clean), "fwd=uri-miss; stored", "{field}");
+        assert!(!clean.text().contains("evil.test"), "{field}: {clean:?}");
+    }
+    // A path that ends like a static file is no reason to store a page.
+    let private = Upstream::responding_with(response("200 OK", "Cache-Control: private", "account"));
+    let server = cached(&private, "{ ttl = \"1h\" }");
+    for path in ["/account/x.css", "/account%2Fx.css", "/account;x.css", "/account?x.css"] {
+        server.get(path);
+        expect(&server.get(path), "fwd=uri-miss; detail=private", "account");
+    }
+}
+
+#[test]
+fn the_configuration_selects_requests_and_lifetimes() {
+    let upstream = upstream(|request| match request.line.contains("missing") {
+        true => response("404 Not Found", "", "missing"),
+        false => response("200 OK", "", "found"),
+    });
+    let server = cached(
+        &upstream,
+        "{ ttl = \"1h\", statuses = { 404 = \"1m\" }, bypass_cookies = [\"login_*\"] }",
+    );
+    server.get("/");
+    expect(&server.get("/"), "hit", "found");
+    server.get("/missing");
+    let missing = server.get("/missing");
+    expect(&missing, "hit", "missing");
+    missing.expect("404", 404, &[]);
+    expect(&server.fetch("GET /", &["Cookie: theme=dark"]), "hit", "found");
+    expect(
+        &server.fetch("GET /", &["Cookie: theme=dark; login_1=x"]),
+        "fwd=bypass",
+        "found",
+    );
+    let mut client = server.connect();
+    client.send(request("GET /", &["Content-Length: 1"]) + "x");
+    expect(&client.response(), "fwd=bypass", "found");
+}
+
+#[test]
+fn stored_responses_survive_a_reload() {
+    let upstream = Upstream::responding_with(response("200 OK", "Cache-Control: max-age=60", "body"));
+    let text = format!(
+        "[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n",
+        upstream.key()
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    server.get("/");
+    server
+        .reload(&format!("{text}headers = {{ X-New = \"1\" }}\n"))
+        .expect("a valid configuration");
+    let response = server.get("/");
+    expect(&response, "hit", "body");
+    response.expect("the filters of the new configuration", 200, &["X-New: 1"]);
+    server
+        .reload(&format!("{text}[cache]\nresponses = 0\n"))
+        .expect("a valid configuration");
+    assert_eq!(status(&server.get("/")), "fwd=uri-miss; detail=no-memory");
+}
