@@ -61,7 +61,8 @@ pub(super) const KEYS: &[Key] = &[
                 Kind::Text("its value"),
             ]),
         },
-        "Settings of `php.ini` for the scripts. Scripts and `.user.ini` cannot change them. A name with a dot needs \
+        "Settings of `php.ini` for the scripts. Scripts and `.user.ini` cannot change them, except that a script can \
+         switch OPcache off for the rest of its request. A name with a dot needs \
          quotes: `\"opcache.memory_consumption\" = 256`.",
     )
     .sets(&[Target::PhpSettings(bound!(render: |php, _| Rendered::names(&php.ini)))])

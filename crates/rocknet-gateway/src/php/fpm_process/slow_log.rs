@@ -142,7 +142,10 @@ fn slow_request(line: &str) -> Option<SlowRequest<'_>> {
         None => (rest, None),
     };
     let (script, request) = rest.split_once("' (request: \"")?;
-    let seconds = end.and_then(|end| end.split_once(" sec)")).map(|(seconds, _)| {
+    // In a line that was cut, the query may imitate the time.
+    let is_number = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = end.and_then(|end| Some(end.split_once(" sec)")?.0)).filter(is_number);
+    let seconds = seconds.map(|seconds| {
         // Six decimal places are more than the interval at which php-fpm checks.
         let end = seconds.find('.').map_or(seconds.len(), |at| at + 2);
         seconds.get(..end).unwrap_or(seconds)
@@ -164,6 +167,8 @@ fn is_trace_head(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use proptest::prelude::*;
 
     const TIME: &str = "[29-Nov-2026 10:56:47]";
 
@@ -225,10 +230,26 @@ mod tests {
         }
         let cut = format!("{TIME} WARNING: [pool p] child 4, script '/w/a.php' (request: \"GET /a?token=secr");
         assert_eq!(slow_request(&cut).map(|slow| slow.request), Some("GET /a"));
-        let odd = line("/w/a.php", "GET /").replace("12 sec", "1.é sec");
-        assert_eq!(slow_request(&odd).and_then(|slow| slow.seconds), Some("1.é"));
+        let odd = line("/w/a.php", "GET /").replace("12 sec", "1. sec");
+        assert_eq!(slow_request(&odd).and_then(|slow| slow.seconds), Some("1."));
         for other in ["", "executing too slow", "] WARNING: [pool p] child 4 exited"] {
             assert_eq!(slow_request(other), None);
+        }
+    }
+
+    proptest! {
+        /// The query consists of the character `Q`, and of parts of the line that could mislead the parser.
+        #[test]
+        fn no_part_of_a_query_is_logged(
+            parts in prop::collection::vec(prop::sample::select(&["Q", "?", "\") executing too slow (", " sec)", "' (request: \"", "é"][..]), 0..8),
+            cut in 0..400usize,
+        ) {
+            let head = format!("{TIME} WARNING: [pool p] child 4, script '/w/a.php' (request: \"GET /a.php?");
+            let line = format!("{head}{}\") executing too slow (1.004006 sec), logging", parts.concat());
+            let line: String = line.chars().take(head.len() + cut).collect();
+            let slow = slow_request(&line).expect("a slow request");
+            prop_assert_eq!((slow.script, slow.request), ("/w/a.php", "GET /a.php"));
+            prop_assert!(!slow.seconds.is_some_and(|seconds| seconds.contains('Q')));
         }
     }
 }
