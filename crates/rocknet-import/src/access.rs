@@ -102,7 +102,8 @@ fn union(left: &Value, right: &Value) -> Value {
     }
 }
 
-/// Notes that routes for prefixes take precedence over restricted routes for file names, whose patterns begin with `*`.
+/// Notes that routes for prefixes take precedence over restricted routes for file names, whose patterns begin with `*`,
+/// and over those for expressions.
 pub(crate) fn note_shadowed(site: &mut Site) {
     let prefixes: Vec<String> = site
         .routes
@@ -113,7 +114,7 @@ pub(crate) fn note_shadowed(site: &mut Site) {
     let shadowed: Vec<Directive> = site
         .routes
         .iter()
-        .filter(|route| route.pattern.starts_with('*') && route.settings.restricts())
+        .filter(|route| route.pattern.starts_with(['*', '~']) && route.settings.restricts())
         .map(|route| Directive::new("route", vec![route.pattern.clone()], route.line))
         .collect();
     for directive in shadowed.iter().filter(|_| !prefixes.is_empty()) {

@@ -3,10 +3,13 @@
 mod access;
 mod alias;
 mod context;
+mod expires;
+mod expression;
 mod flags;
 mod host;
 mod includes;
 mod inherit;
+mod limit;
 mod order;
 mod path;
 mod php;
@@ -15,8 +18,10 @@ mod reader;
 mod redirect;
 mod requirement;
 mod rewrite;
+mod rule_path;
 mod section;
 mod setting;
+mod test;
 mod tls;
 
 pub(crate) use includes::ApacheIncludes;

@@ -146,24 +146,19 @@ impl Site {
     /// lose it if there are later stages. Refusals before a rewrite are repeated after it, because the other server
     /// applies them to the rewritten path too.
     pub fn order_rules(&mut self) {
-        let first_rewrite = RuleStage::Rewrite;
-        if self
-            .rules
-            .iter()
-            .any(|rule| rule.stage == first_rewrite && rule.has("rewrite"))
-        {
-            let refusals = self
-                .rules
-                .iter()
-                .filter(|rule| rule.stage > RuleStage::Site && rule.refuses_requests());
-            let again = refusals.filter(|rule| rule.stage < first_rewrite).map(|rule| SiteRule {
-                stage: RuleStage::Again,
-                ..rule.clone()
-            });
+        self.rules.sort_by_key(|rule| rule.stage);
+        let is_rewrite = |rule: &SiteRule| rule.stage == RuleStage::Rewrite && rule.has("rewrite");
+        if let Some(last) = self.rules.iter().rposition(is_rewrite) {
+            let refusals = self.rules[..last].iter().filter(|rule| rule.refuses_requests());
+            let again = refusals
+                .filter(|rule| rule.stage > RuleStage::Site)
+                .map(|rule| SiteRule {
+                    stage: RuleStage::Again,
+                    ..rule.clone()
+                });
             let again: Vec<SiteRule> = again.collect();
             self.rules.extend(again);
         }
-        self.rules.sort_by_key(|rule| rule.stage);
         let last_stage = self.rules.last().map_or(RuleStage::Site, |rule| rule.stage);
         let mut notes = Vec::new();
         for at in 0..self.rules.len() {
@@ -174,7 +169,8 @@ impl Site {
                 continue;
             };
             rule.keys.retain(|(key, _)| *key != "last");
-            let is_followed = later.iter().any(|other| other.stage == rule.stage);
+            // Apache applies the rules of a folder again after a rewrite, and nginx those of a location.
+            let is_followed = rule.stage == RuleStage::Site && later.iter().any(|other| other.stage == rule.stage);
             if is_followed {
                 notes.push((rule.line, rule.directive.clone()));
             }

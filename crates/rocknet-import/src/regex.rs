@@ -180,12 +180,18 @@ pub(crate) fn host_names(expression: &str) -> Option<Vec<String>> {
 /// it, the pattern is the expression itself. Returns `None` for an expression that RockNet cannot compile, and if the
 /// replacement refers with `%1` to a condition of Apache.
 pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
-    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement))
+    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
+}
+
+/// Does the work of [`rewrite`] for an expression that ignores case.
+pub(crate) fn rewrite_ignoring_case(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
+    by_regex(expression, replacement, true)
 }
 
 /// Returns the expression as a pattern, and the target with `{1}` for `$1`.
-fn by_regex(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
-    let groups = RegexPattern::new(expression, false).ok()?.group_count();
+fn by_regex(expression: &str, replacement: &str, ignores_case: bool) -> Option<(Vec<String>, String)> {
+    let regex = RegexPattern::new(expression, ignores_case).ok()?;
+    let groups = regex.group_count();
     if replacement.contains(['%', '{', '}']) {
         return None;
     }
@@ -202,7 +208,7 @@ fn by_regex(expression: &str, replacement: &str) -> Option<(Vec<String>, String)
         .split_once("://")
         .map(|(_, rest)| rest.split('/').next().unwrap_or_default());
     let is_target = host.map_or(target.starts_with('/'), |host| !host.contains('{'));
-    is_target.then(|| (vec![format!("~{expression}")], target))
+    is_target.then(|| (vec![regex.to_string()], target))
 }
 
 /// Does the work of [`rewrite`] with patterns that have a `*`. `{*}` in the target stands for the group of the

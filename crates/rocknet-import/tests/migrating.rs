@@ -197,7 +197,7 @@ fn the_tables_say_what_the_translation_does() {
             if !is_right {
                 let found: Vec<_> = notes
                     .iter()
-                    .map(|note| format!("{}: {}", note.kind.label(), note.message))
+                    .map(|note| format!("{}: {}: {}", note.kind.label(), note.directive, note.message))
                     .collect();
                 let _ = writeln!(
                     wrong,

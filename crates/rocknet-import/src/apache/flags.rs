@@ -43,7 +43,11 @@ impl RewriteFlags {
                     flags.set_unsupported(flag);
                 }
                 // These flags concern the escaping and the processing inside of Apache, so RockNet ignores them.
-                ("ne" | "noescape" | "pt" | "passthrough" | "dpi" | "discardpath" | "ns" | "nosubreq", "") => {}
+                (
+                    "b" | "bnp" | "backrefnoplus" | "ne" | "noescape" | "pt" | "passthrough" | "dpi" | "discardpath"
+                    | "ns" | "nosubreq",
+                    "",
+                ) => {}
                 _ => flags.set_unsupported(flag),
             }
         }

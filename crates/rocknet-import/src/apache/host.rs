@@ -1,13 +1,15 @@
 //! Translates a virtual host, or the directives of a file without virtual hosts.
 
 use crate::directive::Directive;
-use crate::document::Notes;
+use crate::document::{Notes, RuleStage};
 use crate::hosts::{HostDraft, HostListener};
 use crate::value::Value;
 
 use super::alias;
 use super::context::ServerContext;
+use super::expires;
 use super::inherit;
+use super::limit;
 use super::php;
 use super::proxy::ProxyDirectives;
 use super::redirect;
@@ -27,6 +29,9 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut rewrites = RewriteBlock::default();
     let mut tls = ApacheTls::default();
     let mut scope = ApacheScope::new(context);
+    rewrites.is_in_folder = block.is_none();
+    // Refusals of sections apply to rewritten paths.
+    host.site.stage = RuleStage::Expression;
     // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {
         if let Some(folder) = context.expand(directive.argument(0)) {
@@ -41,6 +46,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
             || names(directive, &mut host)
             || alias::translate(directive, &mut host.site, context)
             || redirect::translate(directive, &mut host)
+            || limit::translate(directive, &["/*".to_owned()], &mut host.site)
             || rewrites.read(directive)
             || proxies.read(directive))
         {
@@ -56,6 +62,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     for section in sections {
         section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
     }
+    expires::add(&scope.take_expiry(), &mut host.site);
     let (settings, mut notes, _) = scope.finish();
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
@@ -66,6 +73,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     php::finish(&mut host.site);
     alias::finish(&mut host.site);
     inherit::finish(&mut host.site);
+    host.site.order_rules();
     host.tls = tls.keys();
     host
 }

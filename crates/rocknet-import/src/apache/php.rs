@@ -96,13 +96,100 @@ pub(super) fn finish(site: &mut Site) {
         }
     };
     let line = site.line;
-    if !site.settings.has("php") && (needs("fallback", &site.settings) || needs("index", &site.settings)) {
+    // Without PHP, a rewritten request would get the text of the script.
+    let is_rewritten = site.rules.iter().any(|rule| {
+        let target = rule
+            .keys
+            .iter()
+            .find(|(key, _)| *key == "rewrite")
+            .map(|(_, value)| value);
+        matches!(target, Some(Value::Text(to)) if to.split('?').next().is_some_and(|path| path.ends_with(".php")))
+    });
+    if !site.settings.has("php")
+        && (is_rewritten || needs("fallback", &site.settings) || needs("index", &site.settings))
+    {
         site.settings.set("php", Value::text("auto"), line);
         let directive = Directive::new("index.php", Vec::new(), line);
         let message = "the handler of scripts is configured elsewhere: `php = \"auto\"` runs the newest installed PHP";
         site.differs(&directive, message);
     }
+    settings(site);
     if site.settings.has("php") {
         site.settings.set_default("fallback", Value::Flag(false), line);
+    }
+}
+
+/// Names of maps with settings of PHP, which [`finish`] moves into `php`.
+const MAPS: [(&str, &str); 2] = [("php_ini.", "ini"), ("php_env.", "env")];
+
+/// Sets a setting of PHP until [`finish`] moves it. `map`: `php_ini` or `php_env`.
+pub(super) fn set(settings: &mut Settings, map: &str, name: &str, value: &str, line: usize) {
+    settings.set(&format!("{map}.{name}"), Value::text(value), line);
+}
+
+/// Returns the settings of PHP by table, and removes them from the settings of a place. The second value is their first
+/// line.
+fn take(settings: &mut Settings) -> (Vec<(String, Value)>, usize) {
+    let (mut tables, mut first) = (Vec::new(), 0);
+    for (map, key) in MAPS {
+        let names: Vec<String> = settings
+            .in_order()
+            .into_iter()
+            .filter(|(known, _)| known.starts_with(map))
+            .map(|(known, _)| known.to_owned())
+            .collect();
+        let mut entries = Vec::new();
+        for name in names {
+            if let Some(setting) = settings.remove(&name) {
+                first = if first == 0 {
+                    setting.line
+                } else {
+                    setting.line.min(first)
+                };
+                entries.push((name[map.len()..].to_owned(), setting.value));
+            }
+        }
+        if !entries.is_empty() {
+            tables.push((key.to_owned(), Value::Table(entries)));
+        }
+    }
+    (tables, first)
+}
+
+/// Moves the settings of PHP into `php`.
+fn settings(site: &mut Site) {
+    let (tables, line) = take(&mut site.settings);
+    if tables.is_empty() {
+        return;
+    }
+    let has_ini = tables.iter().any(|(key, _)| key == "ini");
+    let directive = Directive::new(if has_ini { "php_value" } else { "SetEnv" }, Vec::new(), line);
+    match site.settings.get("php") {
+        Some(Value::Text(version)) if version == "auto" => {}
+        None if has_ini => {
+            let message = "`php = \"auto\"` runs the newest installed PHP by php-fpm";
+            site.differs(&directive, message);
+        }
+        Some(Value::Flag(false)) => return site.unneeded(&directive, "PHP is off"),
+        None => {
+            let message = "write the variables into `params` of `cgi` or `fastcgi`, or into `env` of `php`";
+            return site.skip(&directive, message);
+        }
+        Some(_) => {
+            let message = "an address of php-fpm takes no settings: write `php` with `ini` and `env`, with which RockNet runs \
+                 php-fpm, or set them in the pool";
+            return site.skip(&directive, message);
+        }
+    }
+    let mut php = vec![("version".to_owned(), Value::text("auto"))];
+    php.extend(tables);
+    site.settings.set("php", Value::Table(php), line);
+}
+
+/// Removes the settings of PHP from a folder, with a note: they apply to whole sites.
+pub(super) fn drop_settings(section: &Directive, settings: &mut Settings, notes: &mut dyn Notes) {
+    if !take(settings).0.is_empty() {
+        let message = "settings and variables of PHP in a folder: write them into `php` of a route, or into .user.ini";
+        notes.skip(section, message);
     }
 }

@@ -1,17 +1,16 @@
 //! Translates `RewriteCond` and `RewriteRule`: front controllers, redirects to HTTPS, and simple rewrites.
 
-use std::net::IpAddr;
-
-use rocknet_config::model::RegexPattern;
-
+use crate::condition::{self, Condition, Conditions, both};
 use crate::directive::Directive;
-use crate::document::Notes;
+use crate::document::{Notes, RuleStage};
 use crate::hosts::HostDraft;
-use crate::regex;
 use crate::value::Value;
 
+use super::expression::without_dotfiles;
 use super::flags::RewriteFlags;
 use super::proxy::ProxyDirectives;
+use super::rule_path::RulePath;
+use super::test;
 
 /// Directives of rewriting of one host or folder.
 #[derive(Default)]
@@ -25,12 +24,15 @@ pub(super) struct RewriteBlock {
     base: String,
     /// True after `RewriteEngine off`.
     is_off: bool,
+    /// True while the rules of a folder are read: those of an `.htaccess` or `<Directory>`.
+    pub is_in_folder: bool,
 }
 
 /// A rule with its conditions.
 struct RewriteRule {
     conditions: Vec<Directive>,
     directive: Directive,
+    is_in_folder: bool,
 }
 
 impl RewriteBlock {
@@ -43,6 +45,7 @@ impl RewriteBlock {
             "rewriterule" => self.rules.push(RewriteRule {
                 conditions: std::mem::take(&mut self.conditions),
                 directive: directive.clone(),
+                is_in_folder: self.is_in_folder,
             }),
             "rewritemap" | "rewriteoptions" => self.others.push(directive.clone()),
             _ => return false,
@@ -59,10 +62,17 @@ pub(super) fn refuses(directive: &Directive) -> bool {
 /// Translates the rules of a host. Rules that forward requests become proxies.
 pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mut ProxyDirectives) {
     for directive in &block.others {
+        if directive.is("RewriteOptions") {
+            host.site
+                .unneeded(directive, "rules of a site apply to all its folders");
+            continue;
+        }
         host.site
             .skip(directive, "write rules, [[site.\"…\".rule]]: docs/configuration.md");
     }
     let mut is_chained = false;
+    // Alternatives under which the rules that follow apply.
+    let mut guard = vec![Conditions::new()];
     for rule in &block.rules {
         if block.is_off {
             host.site.unneeded(&rule.directive, "`RewriteEngine Off`");
@@ -70,7 +80,15 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         }
         let flags = RewriteFlags::read(rule.directive.argument(2));
         let is_dependent = std::mem::replace(&mut is_chained, flags.is_chained);
-        if is_dependent || flags.unsupported.is_some() || !translate_rule(rule, &flags, &block.base, host, proxies) {
+        // The rules of a folder are applied again after a rewrite, those of a host are not.
+        host.site.stage = match rule.is_in_folder {
+            true => RuleStage::Rewrite,
+            false => RuleStage::Site,
+        };
+        let is_translated = !is_dependent
+            && flags.unsupported.is_none()
+            && translate_rule(rule, &flags, &block.base, &mut guard, host, proxies);
+        if !is_translated {
             skip(rule, &flags, is_dependent, host);
         }
     }
@@ -87,7 +105,7 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
         Some(flag) => format!("the flag `{flag}` has no counterpart"),
         None if flags.is_proxy => "write a route with `proxy`; WebSocket needs no rule of its own".to_owned(),
         None if flags.refusal.is_some() => {
-            "patterns cannot express it: write a rule with `path` and `respond`".to_owned()
+            "a rule cannot express it: write a rule with `path` and `respond`".to_owned()
         }
         None => "no rule can express this: write `redirects`, or a rule with `path` and `rewrite`".to_owned(),
     };
@@ -101,58 +119,52 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
     }
 }
 
-/// Translates a rule. Returns false if it has no counterpart.
+/// Translates a rule. `guard`: alternatives under which it applies, because an earlier rule has not ended the rules.
+/// Returns false if it has no counterpart.
 fn translate_rule(
     rule: &RewriteRule,
     flags: &RewriteFlags,
     base: &str,
+    guard: &mut Vec<Conditions>,
     host: &mut HostDraft,
     proxies: &mut ProxyDirectives,
 ) -> bool {
     let directive = &rule.directive;
-    let (expression, target) = (directive.argument(0), directive.argument(1));
-    let matches_all = [
-        "^", ".", ".*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
-    ]
-    .contains(&expression);
+    let target = directive.argument(1);
+    let path = RulePath::new(directive.argument(0), base, flags.ignores_case, rule.is_in_folder);
     let about_files = rule.conditions.iter().all(is_about_files);
     if let Some(status) = flags.refusal {
-        return refuse(rule, expression, flags, status, host);
+        return refuse(rule, &path, status, guard, host);
     }
     if target == "-" {
-        return pass_through(rule, expression, flags, about_files, host);
+        return pass_through(rule, &path, flags, guard, host);
     }
-    if matches_all && !flags.is_proxy && !rule.conditions.is_empty() && translate_https_redirect(rule, target, host) {
+    if path.matches_all
+        && !flags.is_proxy
+        && !rule.conditions.is_empty()
+        && translate_https_redirect(rule, target, host)
+    {
         return true;
     }
-    if matches_all && about_files && !flags.is_proxy && flags.redirect.is_none() && !target.contains("://") {
+    let is_guarded = rule.conditions.is_empty() && is_about_missing(guard);
+    let is_front = path.matches_all && about_files && !flags.is_proxy && flags.redirect.is_none();
+    if is_front && !target.contains("://") && (!rule.conditions.is_empty() || is_guarded) {
         return front(rule, target, base, host);
     }
-    // In a folder, expressions match paths without the slash at the beginning, so it is added.
-    let expression = match expression.strip_prefix('^') {
-        Some(rest) if !rest.starts_with(['/', '(']) && !rest.is_empty() => format!("^{base}/{rest}"),
-        Some(rest) if rest.starts_with("/?") => format!("^/{}", &rest[2..]),
-        // A group that begins with a name or a class, not with `/` or `.`.
-        Some(rest) if rest.starts_with('(') && !rest[1..].starts_with(['/', '.', '?']) => format!("^{base}/{rest}"),
-        _ => expression.to_owned(),
-    };
-    let target = match target.starts_with('/') || target.contains("://") {
-        true => target.to_owned(),
-        false => format!("{base}/{target}"),
-    };
-    let target = match target.strip_suffix("%{REQUEST_URI}") {
-        Some(start) if matches_all && start.contains("://") => format!("{start}/$1"),
-        _ => target,
-    };
-    let expression = if matches_all { "^(.*)$".to_owned() } else { expression };
-    let Some((patterns, target)) = regex::rewrite(&expression, target.trim_end_matches('?')) else {
+    let Some(tests) = test::alternatives(&rule.conditions, has_group_reference(target)) else {
         return false;
     };
-    let Some(mut keys) = conditions(&rule.conditions) else {
+    if tests.is_empty() {
+        host.site.unneeded(directive, "rules are applied once to a request");
+        return true;
+    }
+    let tests = both(guard, &tests);
+    let Some((patterns, target)) = path.rewrite(target, &tests) else {
         return false;
     };
+    let is_always = tests == [Conditions::new()] && !path.is_negated;
     if flags.is_proxy {
-        return keys.is_empty() && forward(directive, &patterns, &target, proxies);
+        return is_always && forward(directive, &patterns, &target, proxies);
     }
     let is_redirect = flags.redirect.is_some() || target.contains("://");
     let discards_query = flags.discards_query || directive.argument(1).ends_with('?');
@@ -171,46 +183,67 @@ fn translate_rule(
         host.site
             .differs(directive, "the query of the request follows that of the target");
     }
-    note_case(directive, flags, host);
     for variable in &flags.variables {
         host.site
             .differs(directive, &format!("the variable `{variable}` is not set"));
     }
     let is_url = target.contains("://");
-    let status = flags.redirect.or_else(|| is_url.then_some(302));
-    match status {
-        Some(status) if keys.is_empty() => {
+    let action = match flags.redirect.or_else(|| is_url.then_some(302)) {
+        Some(status) if is_always => {
             for pattern in patterns {
                 host.site.redirect(&pattern, &target, status, directive.line);
             }
+            return true;
         }
-        Some(status) => {
-            keys.push(("path", Value::texts(patterns)));
-            keys.push(("redirect", Value::Text(target)));
-            keys.push(("status", Value::Number(status)));
-            host.site.rule(directive, keys);
-        }
+        Some(status) => vec![("redirect", Value::Text(target)), ("status", Value::Number(status))],
         None => {
-            keys.push(("path", Value::texts(patterns)));
-            keys.push(("rewrite", Value::Text(target)));
+            let mut keys = vec![("rewrite", Value::Text(target))];
             if flags.last {
                 keys.push(("last", Value::Flag(true)));
             }
-            host.site.rule(directive, keys);
+            keys
         }
+    };
+    add(directive, host, &path, &patterns, &tests, &action)
+}
+
+/// Adds a rule for each alternative. Returns false if a rule cannot express one of them.
+fn add(
+    directive: &Directive,
+    host: &mut HostDraft,
+    path: &RulePath<'_>,
+    patterns: &[String],
+    tests: &[Conditions],
+    action: &[(&'static str, Value)],
+) -> bool {
+    let mut rules = Vec::new();
+    for test in tests {
+        let mut conditions = test.clone();
+        if !patterns.is_empty() && !patterns.iter().any(|pattern| pattern == "/*") {
+            let own = Condition::new("path", Value::texts(patterns)).negated_if(path.is_negated);
+            conditions.insert(0, own);
+        }
+        let Some(mut keys) = condition::keys(&conditions) else {
+            return false;
+        };
+        keys.extend(action.iter().cloned());
+        rules.push(keys);
     }
+    rules.into_iter().for_each(|keys| host.site.rule(directive, keys));
     true
 }
 
-/// Notes that patterns distinguish upper and lower case.
-fn note_case(directive: &Directive, flags: &RewriteFlags, host: &mut HostDraft) {
-    if flags.ignores_case && directive.argument(0).contains(|c: char| c.is_ascii_alphabetic()) {
-        let message = "patterns distinguish upper and lower case";
-        match flags.refusal {
-            Some(_) => host.site.weakens(directive, message),
-            None => host.site.differs(directive, message),
-        }
-    }
+/// Returns true if a target refers to a group of a condition, such as `%1`.
+fn has_group_reference(target: &str) -> bool {
+    let mut parts = target.split('%').skip(1);
+    parts.any(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Returns true if each alternative holds only for paths without a file.
+fn is_about_missing(guard: &[Conditions]) -> bool {
+    let is_file =
+        |condition: &Condition| condition.is_negated && condition.keys.iter().any(|(key, _)| *key == "exists");
+    !guard.is_empty() && guard.iter().all(|conditions| conditions.iter().any(is_file))
 }
 
 /// Adds a proxy for a rule with the flag `P`. Returns false if the rule does not forward all paths below a prefix.
@@ -229,69 +262,92 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
 }
 
 /// Translates a rule that refuses requests.
-fn refuse(rule: &RewriteRule, expression: &str, flags: &RewriteFlags, status: u64, host: &mut HostDraft) -> bool {
+fn refuse(rule: &RewriteRule, path: &RulePath<'_>, status: u64, guard: &[Conditions], host: &mut HostDraft) -> bool {
     let directive = &rule.directive;
-    let is_negated = expression.starts_with('!');
-    let found = match expression {
-        "^" | "." | ".*" | "^.*$" | "^(.*)$" | "(.*)" | "^.*" | "^(.*)" => Some(Vec::new()),
-        _ => {
-            let rest = expression.strip_prefix('^').filter(|rest| !rest.starts_with('/'));
-            let expression = rest.map_or_else(|| expression.to_owned(), |rest| format!("^/{rest}"));
-            let found = regex::patterns(&expression).filter(|_| !is_negated);
-            found.map(|mut found| {
-                if let Some(difference) = found.difference {
-                    host.site.weakens(directive, difference);
-                }
-                // The expression also refused longer names that begin with the path, such as `/api2` for `^/api`.
-                found.patterns.append(&mut found.beginnings);
-                found.patterns
-            })
+    let patterns = match path.matches_all {
+        true => Vec::new(),
+        false => {
+            let expression = without_dotfiles(path.expression);
+            if expression.is_empty() && !path.is_negated {
+                let message = "names that begin with a dot are never served (404), except /.well-known";
+                host.site.unneeded(directive, message);
+                return true;
+            }
+            let Some(patterns) = path.patterns(&expression) else {
+                return false;
+            };
+            patterns
         }
     };
-    let (Some(patterns), Some(mut keys)) = (found, conditions(&rule.conditions)) else {
-        return false;
-    };
-    note_case(directive, flags, host);
-    if !patterns.is_empty() {
-        keys.push(("path", Value::texts(patterns)));
+    match test::alternatives(&rule.conditions, false) {
+        Some(tests) if tests.is_empty() => {
+            host.site.unneeded(directive, "rules are applied once to a request");
+            true
+        }
+        Some(tests) => {
+            let tests = both(guard, &tests);
+            add(
+                directive,
+                host,
+                path,
+                &patterns,
+                &tests,
+                &[("respond", Value::Number(status))],
+            )
+        }
+        None => false,
     }
-    keys.push(("respond", Value::Number(status)));
-    host.site.rule(directive, keys);
-    true
 }
 
 /// Translates a rule that changes no path: it sets a variable, or ends the rules.
 fn pass_through(
     rule: &RewriteRule,
-    expression: &str,
+    path: &RulePath<'_>,
     flags: &RewriteFlags,
-    about_files: bool,
+    guard: &mut Vec<Conditions>,
     host: &mut HostDraft,
 ) -> bool {
     let directive = &rule.directive;
     if !flags.variables.is_empty() {
-        let is_authorization = directive.argument(2).contains("HTTP_");
-        if is_authorization {
+        let is_needless = directive.argument(2).contains("HTTP_") || directive.argument(2).contains("BASE:");
+        if is_needless {
             host.site
                 .unneeded(directive, "applications get every header field, Authorization included");
         }
-        return is_authorization;
+        return is_needless;
     }
     let is_front =
-        matches!(expression, "^index\\.php$" | "^index.php$" | "^/index\\.php$") && rule.conditions.is_empty();
-    let is_static = about_files && !rule.conditions.is_empty();
-    if is_front || is_static {
+        matches!(path.expression, "^index\\.php$" | "^index.php$" | "^/index\\.php$") && rule.conditions.is_empty();
+    if is_front {
+        host.site.unneeded(
+            directive,
+            "existing files are served first, and rules are not applied twice",
+        );
+        return true;
+    }
+    let excluded = match test::alternatives(&rule.conditions, false) {
+        Some(tests) if flags.last => path.excluding(tests),
+        _ => None,
+    };
+    let Some(excluded) = excluded else {
+        return false;
+    };
+    // The rules that follow do not apply to these requests.
+    *guard = both(guard, &[excluded]);
+    if rule.conditions.iter().all(is_about_files) {
         host.site.unneeded(
             directive,
             "existing files are served first, and rules are not applied twice",
         );
     }
-    is_front || is_static
+    true
 }
 
 /// Translates a front controller, such as `RewriteRule . /index.php [L]`.
 fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
     let directive = &rule.directive;
+    let target = target.replace("%{ENV:BASE}", base);
+    let target = target.as_str();
     let (path, rest) = target.split_once(['?', '$', '%']).unwrap_or((target, ""));
     let path = path.trim_end_matches('/');
     let path = match path.strip_prefix('/') {
@@ -299,8 +355,7 @@ fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> 
         None => format!("{base}/{path}"),
     };
     let is_page = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-    // Without conditions, files would not be served.
-    if !is_page || rule.conditions.is_empty() {
+    if !is_page {
         return false;
     }
     if !rest.is_empty() {
@@ -314,7 +369,12 @@ fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> 
 /// Returns true if a condition tests for an existing file, folder or link.
 fn is_about_files(condition: &Directive) -> bool {
     let subject = condition.argument(0);
-    let is_file = subject == "%{REQUEST_FILENAME}" || subject == "%{DOCUMENT_ROOT}%{REQUEST_URI}";
+    let files = [
+        "%{REQUEST_FILENAME}",
+        "%{DOCUMENT_ROOT}%{REQUEST_URI}",
+        "%{DOCUMENT_ROOT}/%{REQUEST_URI}",
+    ];
+    let is_file = files.contains(&subject);
     is_file && matches!(condition.argument(1), "!-f" | "!-d" | "!-l" | "-f" | "-d" | "-s" | "-l")
 }
 
@@ -357,74 +417,6 @@ fn translate_https_redirect(rule: &RewriteRule, target: &str, host: &mut HostDra
     true
 }
 
-/// Returns the conditions of a rule as keys; `None` if one has no counterpart.
-fn conditions(conditions: &[Directive]) -> Option<Vec<(&'static str, Value)>> {
-    let mut keys: Vec<(&'static str, Value)> = Vec::new();
-    for condition in conditions {
-        let (subject, pattern) = (condition.argument(0), condition.argument(1));
-        let flags = condition.argument(2).to_ascii_lowercase();
-        if flags.contains("or") {
-            return None;
-        }
-        let (key, value) = match header_of(subject) {
-            Some(header) => (
-                "header",
-                Value::Table(vec![(header.to_owned(), header_pattern(pattern, &flags)?)]),
-            ),
-            None => literal_condition(subject, pattern)?,
-        };
-        if keys.iter().any(|(known, _)| *known == key) {
-            return None;
-        }
-        keys.push((key, value));
-    }
-    Some(keys)
-}
-
-/// Returns the header field whose value a condition compares.
-fn header_of(subject: &str) -> Option<&'static str> {
-    match subject {
-        "%{HTTP_USER_AGENT}" => Some("User-Agent"),
-        "%{HTTP_REFERER}" => Some("Referer"),
-        "%{HTTP_COOKIE}" => Some("Cookie"),
-        "%{HTTP_ACCEPT}" => Some("Accept"),
-        "%{HTTP:Accept-Language}" => Some("Accept-Language"),
-        _ => None,
-    }
-}
-
-/// Returns the pattern of a field's value; `None` if it is negated or no expression of RockNet.
-fn header_pattern(pattern: &str, flags: &str) -> Option<Value> {
-    if pattern == "^$" {
-        return Some(Value::text(""));
-    }
-    let is_expression = !pattern.starts_with(['!', '=', '<', '>', '-']);
-    let ignores_case = flags.contains("nc");
-    let regex = RegexPattern::new(pattern, ignores_case)
-        .ok()
-        .filter(|_| is_expression)?;
-    // In Apache, an absent field is an empty text. RockNet compares only fields that are present.
-    (!regex.matches(b"")).then(|| Value::Text(regex.to_string()))
-}
-
-/// Returns the condition for a value that is compared as a whole.
-fn literal_condition(subject: &str, pattern: &str) -> Option<(&'static str, Value)> {
-    let literal = pattern.strip_prefix('=').map(str::to_owned).or_else(|| {
-        let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
-        let plain = inner.replace("\\.", ".").replace("\\-", "-");
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        plain.chars().all(is_plain).then_some(plain)
-    })?;
-    Some(match subject {
-        "%{HTTP_HOST}" | "%{SERVER_NAME}" => ("host", Value::Text(literal.to_ascii_lowercase())),
-        "%{REQUEST_METHOD}" => ("method", Value::Text(literal)),
-        "%{HTTPS}" if literal.eq_ignore_ascii_case("off") => ("scheme", Value::text("http")),
-        "%{HTTPS}" if literal.eq_ignore_ascii_case("on") => ("scheme", Value::text("https")),
-        "%{REMOTE_ADDR}" if literal.parse::<IpAddr>().is_ok() => ("client", Value::Text(literal)),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -440,7 +432,6 @@ mod tests {
                 "RewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule ^(.*)$ index.php?q=$1 [L,QSA]",
                 Some(("fallback", "/index.php")),
             ),
-            ("RewriteRule ^ index.php [L]", None),
             (
                 "RewriteRule ^old/(.*)$ /new/$1 [R=308,L]",
                 Some(("redirects.\"/old/*\"", "/new/{*}")),

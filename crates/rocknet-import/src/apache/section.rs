@@ -1,5 +1,8 @@
 //! Translates sections: `<Directory>`, `<Location>`, `<Files>` and their forms with regular expressions.
 
+use rocknet_config::model::RegexPattern;
+
+use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::regex;
@@ -7,7 +10,10 @@ use crate::value::Value;
 
 use super::alias;
 use super::context::ServerContext;
+use super::expires;
+use super::expression::{of_name, without_dotfiles};
 use super::inherit;
+use super::limit;
 use super::path::prefix;
 use super::php;
 use super::proxy::ProxyDirectives;
@@ -36,15 +42,18 @@ pub(super) fn translate(
         ("directory", false) => directory(argument, site, context),
         ("location", false) => Some(prefix(argument)),
         ("files", false) if !argument.is_empty() => Some(vec![file(argument)]),
-        ("location" | "locationmatch", true) => expression(section, argument, site),
+        ("location" | "locationmatch", true) => expression(argument),
         ("files" | "filesmatch", true) => {
-            if is_dotfiles(argument) && !argument.contains('|') && is_denied(section) {
+            let expression = match is_denied(section) {
+                true => without_dotfiles(argument),
+                false => argument.to_owned(),
+            };
+            if expression.is_empty() {
                 let message = "names that begin with a dot are never served (404), except /.well-known";
                 return site.unneeded(section, message);
             }
-            let rest = argument.strip_prefix('^').map(|rest| format!("/{rest}"));
-            let rest = rest.unwrap_or_else(|| argument.to_owned());
-            expression(section, &rest, site)
+            let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
+            exact(rest.as_deref().unwrap_or(&expression)).or_else(|| Some(vec![of_name(&expression, "/")?]))
         }
         _ => None,
     };
@@ -76,7 +85,10 @@ pub(super) fn translate(
         if directive.is("ProxyPass") {
             proxies.read_in(directive, argument);
         } else if directive.name.to_ascii_lowercase().starts_with("rewrite") {
-            if !(is_site && rewrites.read(directive)) {
+            let outer = std::mem::replace(&mut rewrites.is_in_folder, true);
+            let is_read = is_site && rewrites.read(directive);
+            rewrites.is_in_folder = outer;
+            if !is_read {
                 let message = "write a rule, [[site.\"…\".rule]], or `redirects` of the route";
                 match rewrite::refuses(directive) {
                     true => scope.notes.skip_restriction(directive, message),
@@ -85,7 +97,7 @@ pub(super) fn translate(
             }
         } else if php::disables(directive) {
             php::turn_off(directive, &mut scope.settings, &mut scope.notes);
-        } else if redirect::refusal(directive, &patterns, site) {
+        } else if limit::translate(directive, &patterns, site) || redirect::refusal(directive, &patterns, site) {
             // The rule is stored in the site.
         } else if directive.is("SSLRequireSSL") {
             let keys = vec![
@@ -110,9 +122,19 @@ pub(super) fn translate(
 }
 
 /// Adds the settings of a section to its routes, or to the site.
-fn merge(scope: ApacheScope<'_>, patterns: &[String], section: &Directive, site: &mut Site) {
-    let (settings, mut notes, decides) = scope.finish();
+fn merge(mut scope: ApacheScope<'_>, patterns: &[String], section: &Directive, site: &mut Site) {
+    let is_site = patterns.iter().any(|pattern| pattern == "/*");
+    let by_type = scope.take_expiry();
+    let (mut settings, mut notes, decides) = scope.finish();
     site.notes.append(&mut notes);
+    if is_site {
+        expires::add(&by_type, site);
+    } else {
+        if !by_type.is_empty() {
+            site.skip(section, "`ExpiresByType` of a folder: write a route with `headers`");
+        }
+        php::drop_settings(section, &mut settings, site);
+    }
     if settings.is_empty() && !decides {
         return;
     }
@@ -145,23 +167,21 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
     let prefixes: Option<Vec<&str>> = folders
         .iter()
         .filter(|folder| folder.contains('*'))
-        .map(|folder| folder.strip_suffix("/*").filter(|prefix| !prefix.contains('*')))
+        .map(|folder| folder.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '~'])))
         .collect();
-    let files = is_files.then(|| files(directive)).flatten();
-    match (prefixes, files) {
-        (Some(prefixes), Some(files)) if is_denied(directive) => {
-            let mut paths = Vec::new();
-            for file in &files {
-                let name = file.strip_prefix("*/").unwrap_or(file);
-                paths.extend(prefixes.iter().flat_map(|prefix| regex::below(prefix, name)));
-            }
-            site.weakens(
-                directive,
-                "the patterns match files in the folder, and up to six folders below it",
-            );
-            let keys = vec![("path", Value::texts(paths)), ("respond", Value::Number(403))];
-            site.rule(directive, keys);
-        }
+    let expression = name_expression(directive).filter(|_| is_files && is_denied(directive));
+    let paths: Option<Vec<String>> = match (prefixes, expression) {
+        (Some(prefixes), Some(expression)) => prefixes
+            .iter()
+            .map(|prefix| of_name(&without_dotfiles(&expression), prefix))
+            .collect(),
+        _ => None,
+    };
+    match paths {
+        Some(paths) => site.rule(
+            directive,
+            vec![("path", Value::texts(paths)), ("respond", Value::Number(403))],
+        ),
         _ if restricts(directive) => scope.notes.skip_restriction(
             directive,
             "nested sections are not translated: write a route with `deny`",
@@ -173,22 +193,23 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
     }
 }
 
-/// Returns the patterns of the names of a `<Files>` or `<FilesMatch>`; `None` if patterns cannot express exactly these
-/// names.
-fn files(section: &Directive) -> Option<Vec<String>> {
+/// Returns the expression for the names of a `<Files>` or `<FilesMatch>`; `None` for other forms.
+fn name_expression(section: &Directive) -> Option<String> {
     match section.words()[..] {
-        ["~", text] => file_expression(text),
-        [text] if section.is("FilesMatch") => file_expression(text),
-        [name] if !name.contains(['[', '?']) => Some(vec![file(name)]),
+        ["~", text] => Some(text.to_owned()),
+        [text] if section.is("FilesMatch") => Some(text.to_owned()),
+        [name] if !name.contains('[') => {
+            let expression = condition::escaped(name).replace("\\*", ".*").replace("\\?", ".");
+            Some(format!("^{expression}$"))
+        }
         _ => None,
     }
 }
 
-/// Returns the patterns of an expression for file names; `None` if patterns cannot express exactly these names.
-fn file_expression(expression: &str) -> Option<Vec<String>> {
-    let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
-    let found = regex::patterns(rest.as_deref().unwrap_or(expression))?;
-    found.difference.is_none().then_some(found.patterns)
+/// Returns the patterns of an expression that match exactly the same paths; `None` if it has no such patterns.
+fn exact(expression: &str) -> Option<Vec<String>> {
+    let found = regex::patterns(expression).filter(|found| found.difference.is_none())?;
+    Some(found.patterns)
 }
 
 /// Returns the rank of a section in the order in which Apache applies them. For a folder, the second number is the
@@ -264,27 +285,9 @@ fn file(name: &str) -> String {
     }
 }
 
-/// Returns the patterns of an expression; `None` if patterns cannot express it. Notes a difference. If the section
-/// restricts access, the patterns also match longer names that begin with the path, because the expression matched
-/// them.
-fn expression(section: &Directive, expression: &str, site: &mut Site) -> Option<Vec<String>> {
-    let mut found = regex::patterns(expression)?;
-    let is_restricted = restricts(section);
-    if let Some(difference) = found.difference {
-        match is_restricted {
-            true => site.weakens(section, difference),
-            false => site.differs(section, difference),
-        }
-    }
-    if is_restricted {
-        found.patterns.append(&mut found.beginnings);
-    }
-    Some(found.patterns)
-}
-
-/// Returns true for an expression of names that begin with a dot, such as `^\.ht`.
-fn is_dotfiles(expression: &str) -> bool {
-    expression.starts_with("^\\.")
+/// Returns the patterns of an expression for the path, or the expression itself; `None` if RockNet cannot compile it.
+fn expression(expression: &str) -> Option<Vec<String>> {
+    exact(expression).or_else(|| Some(vec![RegexPattern::new(expression, false).ok()?.to_string()]))
 }
 
 /// Returns true if a section denies every client, and has no other access control.

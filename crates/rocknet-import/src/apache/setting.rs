@@ -9,6 +9,8 @@ use crate::value::Value;
 
 use super::access::AccessDraft;
 use super::context::ServerContext;
+use super::expires::TypeExpiry;
+use super::php;
 
 /// Settings of a host or section while its directives are read.
 pub(super) struct ApacheScope<'c> {
@@ -16,6 +18,7 @@ pub(super) struct ApacheScope<'c> {
     pub notes: Vec<Note>,
     access: AccessDraft,
     context: &'c ServerContext,
+    expiry: Vec<TypeExpiry>,
 }
 
 impl<'c> ApacheScope<'c> {
@@ -25,6 +28,7 @@ impl<'c> ApacheScope<'c> {
             notes: Vec::new(),
             access: AccessDraft::default(),
             context,
+            expiry: Vec::new(),
         }
     }
 
@@ -67,10 +71,12 @@ impl<'c> ApacheScope<'c> {
                 }
                 None => self.notes.skip(directive, "write `headers` with Cache-Control"),
             },
-            ("expiresbytype", _) => {
-                let message = "types have no settings: write a route such as \"*.css\" with `headers`";
-                self.notes.skip(directive, message);
-            }
+            ("expiresbytype", [_, time]) => match expires(time) {
+                Some(age) => self.expiry.push((directive.clone(), age)),
+                None => self
+                    .notes
+                    .skip(directive, "write a route such as \"*.css\" with `headers`"),
+            },
             ("expiresactive", _) => {}
             ("addtype", [kind, endings @ ..]) if kind.contains('/') => {
                 for ending in endings {
@@ -103,11 +109,36 @@ impl<'c> ApacheScope<'c> {
                 self.notes
                     .skip(directive, "write `redirects` of the site, with whole paths");
             }
-            ("php_value" | "php_flag" | "php_admin_value" | "php_admin_flag", _) => {
-                self.notes.skip(
-                    directive,
-                    "write it into `ini` of `php`, or into .user.ini beside the scripts",
-                );
+            ("php_value" | "php_admin_value", [name, value]) => {
+                php::set(&mut self.settings, "php_ini", name, value, line);
+            }
+            ("php_flag" | "php_admin_flag", [name, value]) => {
+                let value = if matches!(value.to_ascii_lowercase().as_str(), "on" | "1" | "true" | "yes") {
+                    "1"
+                } else {
+                    "0"
+                };
+                php::set(&mut self.settings, "php_ini", name, value, line);
+            }
+            ("setenv", [name, value]) if is_variable(name) => {
+                php::set(&mut self.settings, "php_env", name, value, line);
+            }
+            ("setenvif" | "setenvifnocase", ["Authorization", ..]) => {
+                self.notes
+                    .unneeded(directive, "applications get every header field, Authorization included");
+            }
+            ("cgipassauth", ["On" | "on"]) => {
+                let message =
+                    "PHP and applications get `Authorization` by themselves, and CGI programs by `cgi.authorization`";
+                self.notes.differs(directive, message);
+            }
+            ("addcharset", ["utf-8" | "UTF-8" | "utf8", ..]) => {
+                self.notes.unneeded(directive, "texts are sent as UTF-8");
+            }
+            ("acceptpathinfo", _) => self.notes.unneeded(directive, "scripts get the path after their name"),
+            ("setoutputfilter", ["DEFLATE" | "BROTLI_COMPRESS"]) => {
+                self.notes
+                    .unneeded(directive, "compression (Brotli, Zstandard, gzip) is on by default");
             }
             ("adddefaultcharset", _) => self.notes.unneeded(directive, "texts are sent as UTF-8"),
             ("timeout", _) => self
@@ -128,6 +159,11 @@ impl<'c> ApacheScope<'c> {
         let decides = self.access.decides();
         self.access.finish(&mut self.settings, &mut self.notes);
         (self.settings, self.notes, decides)
+    }
+
+    /// Returns the ages of `ExpiresByType`.
+    pub fn take_expiry(&mut self) -> Vec<TypeExpiry> {
+        std::mem::take(&mut self.expiry)
     }
 
     fn error_document(&mut self, directive: &Directive, status: &str, page: &str) {
@@ -198,6 +234,19 @@ impl<'c> ApacheScope<'c> {
         self.settings
             .set_entry("headers", name, Value::text(value), directive.line);
     }
+}
+
+/// Returns true for a variable of scripts, and false for those that modules of Apache read.
+fn is_variable(name: &str) -> bool {
+    const MODULES: [&str; 6] = [
+        "no-gzip",
+        "nokeepalive",
+        "downgrade-1.0",
+        "force-response-1.0",
+        "dont-vary",
+        "rate-limit",
+    ];
+    !MODULES.contains(&name) && !name.starts_with("proxy-") && !name.starts_with("rate-")
 }
 
 /// Translates the directives of logs. The caller moves the keys `error_log` and `error_level`, which are no keys of a

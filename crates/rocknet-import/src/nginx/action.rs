@@ -5,6 +5,7 @@ use rocknet_config::template::Scope;
 use crate::condition::{self, Condition, Conditions};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
+use crate::marks::{self, MARKS, unmarked};
 use crate::placeholder;
 use crate::regex;
 use crate::value::Value;
@@ -84,9 +85,6 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     is_target.then_some(ReturnAction::Redirect { target, status })
 }
 
-/// Mark of a placeholder in a replacement, before its captures are translated. No configuration contains it.
-const MARKS: (&str, &str) = ("\u{1}", "\u{2}");
-
 /// Translates a `rewrite`. `area`: paths of its location; `None` for a server. `tests`: alternatives under which it
 /// applies.
 pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&LocationArea>, tests: &[Conditions]) {
@@ -105,7 +103,7 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
             "the expression or its target has no counterpart: write [[site.\"…\".rule]] with `path` and `rewrite`";
         return site.skip(directive, message);
     };
-    let target = target.replace(MARKS.0, "{").replace(MARKS.1, "}");
+    let target = unmarked(&target);
     let has_captures = target.contains("{*}") || target.contains("{1}");
     let within = match area {
         None => Some(patterns),
@@ -178,7 +176,7 @@ fn marked(replacement: &str) -> Option<String> {
         ("$document_uri", "path"),
         ("$uri", "path"),
     ] {
-        out = out.replace(variable, &format!("{}{name}{}", MARKS.0, MARKS.1));
+        out = out.replace(variable, &marks::marked(name));
     }
     let has_target = out.find(&format!("{}target", MARKS.0));
     has_target.is_none_or(|_| out.ends_with(MARKS.1)).then_some(out)

@@ -1,0 +1,43 @@
+//! Translates `<Limit>` and `<LimitExcept>`, which restrict methods.
+
+use crate::condition::{self, Condition};
+use crate::directive::Directive;
+use crate::document::{Notes, Site};
+use crate::value::Value;
+
+/// Translates a section that denies, or permits, all requests with its methods. Returns false for other directives.
+pub(super) fn translate(section: &Directive, patterns: &[String], site: &mut Site) -> bool {
+    let is_except = section.is("LimitExcept");
+    if !is_except && !section.is("Limit") {
+        return false;
+    }
+    let is = |d: &Directive, name: &str, second: &str| d.is(name) && d.argument(1).eq_ignore_ascii_case(second);
+    let is_rank = |d: &&Directive| !d.is("Order");
+    let all: Vec<&Directive> = section.children().iter().filter(is_rank).collect();
+    if !all.is_empty() && all.iter().all(|d| is(d, "Require", "granted") || is(d, "Allow", "all")) {
+        site.unneeded(section, "the methods are permitted");
+        return true;
+    }
+    if all.is_empty() || !all.iter().all(|d| is(d, "Require", "denied") || is(d, "Deny", "all")) {
+        return false;
+    }
+    let mut methods: Vec<String> = section
+        .arguments
+        .iter()
+        .map(|method| method.to_ascii_uppercase())
+        .collect();
+    // In Apache, GET includes HEAD.
+    if methods.iter().any(|method| method == "GET") && !methods.iter().any(|method| method == "HEAD") {
+        methods.push("HEAD".to_owned());
+    }
+    let mut conditions = vec![Condition::new("method", Value::texts(methods)).negated_if(is_except)];
+    if !patterns.iter().any(|pattern| pattern == "/*") {
+        conditions.insert(0, Condition::new("path", Value::texts(patterns)));
+    }
+    let Some(mut keys) = condition::keys(&conditions) else {
+        return false;
+    };
+    keys.push(("respond", Value::Number(403)));
+    site.rule(section, keys);
+    true
+}

@@ -1,0 +1,151 @@
+//! Paths of a `RewriteRule`, and their rewrites.
+
+use rocknet_config::model::RegexPattern;
+
+use crate::condition::{self, Condition, Conditions};
+use crate::marks::{self, MARKS, unmarked};
+use crate::regex;
+use crate::value::Value;
+
+use super::expression::absolute;
+
+/// Expressions that match every path.
+const EVERY: [&str; 14] = [
+    "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
+];
+
+/// Expression of a rule.
+pub(super) struct RulePath<'a> {
+    /// The expression without the `!` of a negation.
+    pub expression: &'a str,
+    pub is_negated: bool,
+    /// True if the rule applies to every path.
+    pub matches_all: bool,
+    base: &'a str,
+    ignores_case: bool,
+    is_in_folder: bool,
+}
+
+impl<'a> RulePath<'a> {
+    /// Returns the path of a rule. `base`: path of its folder, without a slash at its end. `is_in_folder`: true if it
+    /// matches paths without the slash at their beginning.
+    pub fn new(expression: &'a str, base: &'a str, ignores_case: bool, is_in_folder: bool) -> RulePath<'a> {
+        let (is_negated, expression) = match expression.strip_prefix('!') {
+            Some(rest) => (true, rest),
+            None => (false, expression),
+        };
+        RulePath {
+            expression,
+            is_negated,
+            matches_all: !is_negated && EVERY.contains(&expression),
+            base,
+            ignores_case,
+            is_in_folder,
+        }
+    }
+
+    /// Returns the patterns of an expression in the folder of the rule; `None` if RockNet cannot compile it.
+    pub fn patterns(&self, expression: &str) -> Option<Vec<String>> {
+        let expression = absolute(expression, self.base);
+        let found = regex::patterns(&expression).filter(|found| found.difference.is_none() && !self.ignores_case);
+        match found {
+            Some(found) => Some(found.patterns),
+            None => {
+                let regex = RegexPattern::new(&expression, self.ignores_case).ok()?;
+                Some(vec![regex.to_string()])
+            }
+        }
+    }
+
+    /// Returns patterns and target of a rewrite or redirect under these conditions; `None` if there is no counterpart.
+    pub fn rewrite(&self, target: &str, tests: &[Conditions]) -> Option<(Vec<String>, String)> {
+        let target = target.trim_end_matches('?');
+        let target = match target.starts_with(['/', '%']) || target.contains("://") {
+            true => target.to_owned(),
+            false => format!("{}/{target}", self.base),
+        };
+        let target = marked(&target, self.base)?;
+        if self.is_negated {
+            let patterns = self.patterns(self.expression)?;
+            return (!target.contains('$')).then(|| (patterns, unmarked(&target)));
+        }
+        // The path of the rule may be in a condition: `RewriteCond %{REQUEST_URI} (.+)/$` with the target `%1`.
+        let is_of_path = |condition: &Condition| !condition.is_negated && condition.keys[0].0 == "path";
+        let has_path = tests.iter().flatten().any(is_of_path);
+        let group = format!("{}c", MARKS.0);
+        if self.matches_all && has_path && target.starts_with(&group) {
+            // A target begins with a slash. The one of the group is joined with it.
+            return Some((Vec::new(), format!("/{}", unmarked(&target))));
+        }
+        let (expression, target) = match self.matches_all {
+            true => {
+                // In a folder, the group has no slash at its beginning.
+                let every = if self.is_in_folder { "^/(.*)$" } else { "^(.*)$" };
+                (every.to_owned(), target.replace("$0", "$1"))
+            }
+            false => (absolute(self.expression, self.base), target),
+        };
+        let has_case = self.ignores_case && expression.contains(|c: char| c.is_ascii_alphabetic());
+        let (patterns, target) = match has_case {
+            true => regex::rewrite_ignoring_case(&expression, &target)?,
+            false => regex::rewrite(&expression, &target)?,
+        };
+        let target = unmarked(&target);
+        // With an expression for the path in a condition, there is no `*` that `{*}` could stand for.
+        let target = if has_path {
+            target.replace("/{*}", "{path}")
+        } else {
+            target
+        };
+        Some((patterns, target))
+    }
+
+    /// Returns the conditions that exclude the requests of this rule with one of these alternatives; `None` if there
+    /// is no counterpart.
+    pub fn excluding(&self, tests: Vec<Conditions>) -> Option<Conditions> {
+        let mut excluded = Conditions::new();
+        for mut conditions in tests {
+            if !self.matches_all {
+                let patterns = self.patterns(self.expression).filter(|_| !self.is_negated)?;
+                conditions.insert(0, Condition::new("path", Value::texts(patterns)));
+            }
+            let is_positive = !conditions.is_empty() && !conditions.iter().any(|condition| condition.is_negated);
+            let keys = condition::keys(&conditions).filter(|_| is_positive)?;
+            excluded.push(Condition { keys, is_negated: true });
+        }
+        Some(excluded)
+    }
+}
+
+/// Returns a target with marks in place of the variables that have placeholders; `None` if a variable has none.
+fn marked(target: &str, base: &str) -> Option<String> {
+    // The query is kept anyway.
+    let target = target.strip_suffix("?%{QUERY_STRING}").unwrap_or(target);
+    let target = target
+        .replace("%{ENV:BASE}", base)
+        .replace("%{REQUEST_SCHEME}://%{HTTP_HOST}", "");
+    if target.contains(MARKS.0) {
+        return None;
+    }
+    let target = target.replace("/%{REQUEST_URI}", "%{REQUEST_URI}");
+    let (mut out, mut rest) = (String::new(), target.as_str());
+    while let Some((before, after)) = rest.split_once('%') {
+        out.push_str(before);
+        if let Some(inner) = after.strip_prefix('{') {
+            let (name, after) = inner.split_once('}')?;
+            out.push_str(&marks::marked(match name {
+                "HTTP_HOST" | "SERVER_NAME" => "host",
+                "REQUEST_URI" => "path",
+                "REQUEST_SCHEME" => "scheme",
+                _ => return None,
+            }));
+            rest = after;
+        } else {
+            let digit = after.chars().next().filter(char::is_ascii_digit)?;
+            out.push_str(&marks::marked(&format!("c{digit}")));
+            rest = &after[1..];
+        }
+    }
+    out.push_str(rest);
+    Some(out)
+}
