@@ -18,14 +18,10 @@ const MAX_MISSING: usize = 5;
 const MISSING: [(Language, &str); 3] = [
     (
         Language::Nginx,
-        "auth_request fastcgi_cache limit_conn limit_conn_zone limit_rate limit_req limit_req_zone proxy_cache \
-         proxy_cache_path satisfy secure_link ssi sub_filter",
+        "auth_request limit_conn limit_conn_zone limit_rate limit_req limit_req_zone satisfy secure_link ssi sub_filter",
     ),
-    (
-        Language::Apache,
-        "AuthType CacheEnable Satisfy SetEnv SetOutputFilter Substitute",
-    ),
-    (Language::Caddy, "cache forward_auth rate_limit templates"),
+    (Language::Apache, "AuthType Satisfy SetEnv SetOutputFilter Substitute"),
+    (Language::Caddy, "forward_auth rate_limit templates"),
 ];
 
 /// A row of a table.
