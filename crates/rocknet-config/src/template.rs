@@ -1,7 +1,7 @@
 //! Templates: texts with placeholders such as `{client.ip}`, for which the server puts in values of a request.
 //!
 //! A placeholder is a name in braces. It begins with a lower-case letter and consists of letters, digits, `.`, `-` and
-//! `_`, so braces of JSON or CSS are ordinary text. `{{name}}` stands for the text `{name}`.
+//! `_`, so braces of JSON or CSS are ordinary text. `{{name}}` stands for the text `{name}`, and `$$name` for `$name`.
 
 use std::borrow::Cow;
 
@@ -58,10 +58,8 @@ impl Template {
     /// Fails for an unknown placeholder, one of a larger scope, and a variable of nginx, Apache or Caddy for which
     /// there is a placeholder.
     pub fn parse(text: &str, scope: Scope) -> Result<Template, TemplateError> {
-        if let Some(error) = foreign::variable(text) {
-            return Err(error);
-        }
-        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        let text = foreign::unescaped(text)?;
+        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), &*text);
         while let Some(brace) = rest.find('{') {
             literal.push_str(&rest[..brace]);
             rest = &rest[brace..];

@@ -48,7 +48,7 @@ pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
         let script = script_in_path(lookup, &root, tree, path);
         return script.map_or(Target::Failed(Status::NOT_FOUND), Target::Script);
     }
-    let found = match first_match(lookup, &root, tree, safe.is_ok().then_some(path)) {
+    let found = match first_match(lookup, &root, tree, path, safe.is_ok()) {
         Err(Status::NOT_FOUND) => match (script_in_path(lookup, &root, tree, path), &tree.fallback) {
             (Some(script), _) => Ok(Target::Script(script)),
             (None, Fallback::Path(fallback)) => {
@@ -75,22 +75,27 @@ pub fn resolve_file(lookup: &DiskLookup, tree: &Tree, path: &str) -> Option<(Ope
     }
 }
 
-/// Looks up the templates of `try` in order, or without templates the path itself. `path` is `None` if no file can have
-/// the path; then only templates without `{path}` are tried.
-fn first_match(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: Option<&str>) -> Result<Target, Status> {
-    if let (true, Some(path)) = (tree.try_paths.is_empty(), path) {
+/// Looks up the templates of `try` in order, or without templates the path itself. If no file can have the path,
+/// `is_file_path` is false, and only templates without `{path}` are tried. Their queries get the path all the same.
+fn first_match(
+    lookup: &DiskLookup,
+    root: &Arc<Root>,
+    tree: &Tree,
+    path: &str,
+    is_file_path: bool,
+) -> Result<Target, Status> {
+    if tree.try_paths.is_empty() && is_file_path {
         return look_up(lookup, root, tree, path);
     }
     for template in &tree.try_paths {
         let (template, query) = query::split(template);
-        let candidate = match path {
-            Some(path) => expand(template, path),
-            None if template.contains(PATH) => continue,
-            None => template.to_owned(),
-        };
+        if !is_file_path && template.contains(PATH) {
+            continue;
+        }
+        let candidate = expand(template, path);
         match look_up(lookup, root, tree, &candidate) {
             Err(Status::NOT_FOUND) => {}
-            found => return found.map(|found| with_query(found, query, path.unwrap_or_default())),
+            found => return found.map(|found| with_query(found, query, path)),
         }
     }
     Err(Status::NOT_FOUND)

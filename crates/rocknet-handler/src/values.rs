@@ -226,3 +226,41 @@ fn cookie<'r>(request: &Request<'r>, name: &[u8]) -> Option<&'r [u8]> {
     let mut cookies = fields.flat_map(|field| field.split(|byte| *byte == b';'));
     cookies.find_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rocknet_config::template::Scope;
+
+    use super::*;
+
+    /// Has one value for all placeholders.
+    struct All<'v>(&'v [u8]);
+
+    impl Values for All<'_> {
+        fn value(&self, _: &Placeholder) -> Cow<'_, [u8]> {
+            Cow::Borrowed(self.0)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_ends_a_field(value in proptest::collection::vec(any::<u8>(), 0..24)) {
+            let template = Template::parse("a {user};{path}", Scope::Request).expect("a template");
+            let field = field_value(&template, &All(&value));
+            prop_assert!(field.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{field:?}");
+            prop_assert_eq!(field.trim(), &field);
+        }
+
+        #[test]
+        fn identifiers_that_are_passed_on_need_no_escaping(id in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(!is_id(&id) || id.len() <= MAX_ID && id.iter().all(u8::is_ascii_graphic));
+        }
+
+        #[test]
+        fn hosts_have_no_other_part_of_a_url(authority in r"[a-zA-Z0-9.:/?#@\\\[\] \r\n%-]{0,20}") {
+            let host = host(authority.as_bytes());
+            prop_assert!(!host.iter().any(|byte| b"/?#@\\ \r\n".contains(byte)), "{authority:?}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod condition;
 mod facts;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use rocknet_config::captures::CaptureNames;
@@ -11,9 +12,8 @@ use rocknet_config::template::{Scope, Template, Values};
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 
-use self::condition::{Matcher, UnknownPath};
+use self::condition::{Matcher, PathMatch, UnknownPath};
 pub use self::facts::{LookupError, RequestFacts};
-use super::captures::Captures;
 use super::target::{NoHost, RequestTarget, Target, TargetError};
 
 /// The rules of a site, which apply before its routes.
@@ -81,9 +81,9 @@ enum Action {
 }
 
 /// The target of the request after the rules that were applied. Later rules are matched against this target.
-struct CurrentTarget {
+struct CurrentTarget<'r> {
     /// Decoded and normalized path.
-    path: String,
+    path: Cow<'r, str>,
     /// Rewritten path and query; `None` if path and query are as received.
     target: Option<Vec<u8>>,
 }
@@ -118,8 +118,8 @@ impl Rules {
         let mut current = CurrentTarget { path, target: None };
         for rule in &self.0 {
             let (raw_path, query) = current.raw(request);
-            let captures = match rule.matches(request, &current.path, query, facts) {
-                Ok(Some(captures)) => captures,
+            let matched = match rule.matches(request, &current.path, query, facts) {
+                Ok(Some(matched)) => matched,
                 Ok(None) => continue,
                 Err(unknown) if unknown.error == LookupError::WouldBlock => {
                     return RuleOutcome::NeedsLookup(unknown.path);
@@ -135,18 +135,19 @@ impl Rules {
                 query,
                 values,
             };
+            let captures = || rule.when.captures(&matched, request, &current.path, query);
             let mut written = Vec::new();
             match &rule.action {
                 Action::Pass => {}
                 Action::Rewrite(to) => {
-                    if let Err(NoHost) = to.write(&target, &captures, &mut written) {
+                    if let Err(NoHost) = to.write(&target, &captures(), &mut written) {
                         return RuleOutcome::NoHost;
                     }
                     // The route lookup refuses a target that is not a valid path, so no further rule is applied.
-                    let path = decoded(split_target(&written).0);
+                    let path = decoded(split_target(&written).0).map(Cow::into_owned);
                     let is_path = path.is_some();
                     current = CurrentTarget {
-                        path: path.unwrap_or_default(),
+                        path: Cow::Owned(path.unwrap_or_default()),
                         target: Some(written),
                     };
                     if !is_path {
@@ -154,7 +155,7 @@ impl Rules {
                     }
                 }
                 Action::Redirect { to, status } => {
-                    if let Err(NoHost) = to.write(&target, &captures, &mut written) {
+                    if let Err(NoHost) = to.write(&target, &captures(), &mut written) {
                         return RuleOutcome::NoHost;
                     }
                     let (status, location) = (*status, written);
@@ -177,16 +178,16 @@ impl Rules {
 const SERVICE_UNAVAILABLE: u16 = 503;
 
 /// Decodes a path for matching; `None` if the path is refused regardless of the rules.
-fn decoded(raw: &[u8]) -> Option<String> {
+fn decoded(raw: &[u8]) -> Option<Cow<'_, str>> {
     match SafePath::parse(raw) {
-        Ok(path) => Some(path.as_str().to_owned()),
+        Ok(path) => Some(path.into_str()),
         // No file can have such a path, for example one with an encoded slash, but a rule may rewrite it.
-        Err(PathError::Unmatchable) => SafePath::for_rules(raw).ok(),
+        Err(PathError::Unmatchable) => SafePath::for_rules(raw).ok().map(Cow::Owned),
         Err(_) => None,
     }
 }
 
-impl CurrentTarget {
+impl CurrentTarget<'_> {
     /// Returns path and query, not decoded: rewritten or as received.
     fn raw<'a>(&'a self, request: &Request<'a>) -> (&'a [u8], Option<&'a [u8]>) {
         match &self.target {
@@ -224,15 +225,15 @@ impl Rule {
         })
     }
 
-    /// Returns the captures for the target; `None` if a condition does not hold, or if an exception applies.
-    fn matches<'r>(
+    /// Returns the match of the path; `None` if a condition does not hold, or if an exception applies.
+    fn matches(
         &self,
-        request: &Request<'r>,
+        request: &Request<'_>,
         path: &str,
-        query: Option<&'r [u8]>,
+        query: Option<&[u8]>,
         facts: &dyn RequestFacts,
-    ) -> Result<Option<Captures<'r>>, UnknownPath> {
-        let Some(captures) = self.when.matches(request, path, query, facts)? else {
+    ) -> Result<Option<PathMatch<'_>>, UnknownPath> {
+        let Some(matched) = self.when.matches(request, path, query, facts)? else {
             return Ok(None);
         };
         for exception in &self.unless {
@@ -240,7 +241,7 @@ impl Rule {
                 return Ok(None);
             }
         }
-        Ok(Some(captures))
+        Ok(Some(matched))
     }
 }
 

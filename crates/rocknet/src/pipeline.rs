@@ -227,8 +227,10 @@ where
         RuleOutcome::NeedsLookup(path) => {
             let tree = facts::tree(routes, &path).cloned();
             let (own_worker, mut decisions) = (Rc::clone(worker), decisions);
+            let generation = config.snapshot.generation;
             let lookup = async move {
-                decisions.look_up(facts::look_up(&own_worker, tree, path)).await;
+                let lookup = facts::look_up(&own_worker, tree, path);
+                decisions.look_up(generation, lookup).await;
                 decisions
             };
             return defer(worker, config, incoming, number, &resolved, lookup, io);
@@ -327,10 +329,11 @@ where
 fn restart(
     worker: &Rc<Worker>,
     incoming: &OwnedIncoming<'_>,
-    decisions: Decisions,
+    mut decisions: Decisions,
     io: &mut OpenedBody,
 ) -> StartedExchange {
     let config = worker.config();
+    decisions.keep_paths_of(config.snapshot.generation);
     let site = config.site(incoming.local, incoming.request.authority);
     if config.needs_preflight
         && let Some(started) = preflight(worker, &config, incoming, site, io)

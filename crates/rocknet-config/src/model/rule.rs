@@ -100,13 +100,15 @@ pub struct ExistenceCondition {
 pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Replaces the path, and also the query if the text has a query. `{*}` has the same meaning as in
-    /// [`RuleAction::Redirect`].
+    /// Replaces the path. The query of the request is kept, after a query of the text if it has one, unless the text
+    /// ends in `?`. `{*}` has the same meaning as in [`RuleAction::Redirect`]. `{1}` and names in braces stand for
+    /// groups of regular expressions.
     Rewrite(String),
     /// Redirects the client.
     Redirect {
         /// Path or absolute URL. `{*}` stands for the part of the path that the first `*` of the matching pattern of
-        /// `paths` matched. If `paths` is empty, it stands for the path after its first slash.
+        /// `paths` matched. If `paths` is empty, it stands for the path after its first slash. The query of the request
+        /// is kept unless the text has a query, or ends in `?`.
         to: String,
         /// Status: 301, 302, 303, 307 or 308.
         status: u16,
@@ -115,7 +117,7 @@ pub enum RuleAction {
     Respond {
         /// Status, except 3xx.
         status: u16,
-        /// Response body, as plain text; `None`: the error page of the status.
+        /// Response body, which may have placeholders; `None`: the error page of the status.
         body: Option<String>,
     },
 }

@@ -1,5 +1,7 @@
 //! Variables of nginx, Apache and Caddy, and the equivalent placeholders.
 
+use std::borrow::Cow;
+
 use super::error::TemplateError;
 
 /// Variables of nginx, without `$`, and the placeholders for them.
@@ -167,38 +169,66 @@ pub fn of_caddy(name: &str) -> Option<String> {
     })
 }
 
-/// Returns the error for a variable of nginx (`$remote_addr`) or Apache (`%{REMOTE_ADDR}`) in a text, if it has one for
-/// which there is a placeholder. Any other text with `$` or `%` is left alone.
-pub(super) fn variable(text: &str) -> Option<TemplateError> {
-    let names_after = |mark: &'static str| text.match_indices(mark).map(move |(at, _)| &text[at + mark.len()..]);
-    let nginx = names_after("$").find_map(|rest| {
-        let rest = rest.strip_prefix('{').unwrap_or(rest);
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let name = &rest[..end.unwrap_or(rest.len())];
-        Some((format!("${name}"), "nginx", of_nginx(name)?))
-    });
-    let apache = || {
-        names_after("%{").find_map(|rest| {
-            let name = &rest[..rest.find('}')?];
-            Some((format!("%{{{name}}}"), "Apache", of_apache(name)?))
-        })
+/// Checks a text for variables of nginx (`$remote_addr`) and Apache (`%{REMOTE_ADDR}`). Before a doubled mark, as in
+/// `$$remote_addr`, the name is ordinary text, and one mark is removed. Any other text with `$` or `%` is left alone.
+///
+/// # Errors
+///
+/// Returns the error for the first variable, with the equivalent placeholder if there is one.
+pub(super) fn unescaped(text: &str) -> Result<Cow<'_, str>, TemplateError> {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(['$', '%']) {
+        let mark = &rest[at..=at];
+        let after = rest[at..].trim_start_matches(mark);
+        let (marks, before) = (rest.len() - at - after.len(), rest.len() - after.len());
+        let found = match mark {
+            "$" => nginx_variable(after),
+            _ => apache_variable(after),
+        };
+        let kept = match found {
+            Some(error) if marks == 1 => return Err(error),
+            Some(_) => before - 1,
+            None => before,
+        };
+        out.push_str(&rest[..kept]);
+        rest = after;
+    }
+    if out.len() + rest.len() == text.len() {
+        return Ok(Cow::Borrowed(text));
+    }
+    out.push_str(rest);
+    Ok(Cow::Owned(out))
+}
+
+/// Returns the error for a variable of nginx. `after`: the text after `$`.
+fn nginx_variable(after: &str) -> Option<TemplateError> {
+    let name = after.strip_prefix('{').unwrap_or(after);
+    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let name = &name[..end.unwrap_or(name.len())];
+    let literal = match after.starts_with('{') {
+        true => format!("`${{{{{name}}}}}`"),
+        false => format!("`$${name}`"),
     };
-    let unavailable = || {
-        names_after("$").find_map(|rest| {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            let name = &rest[..end.unwrap_or(rest.len())];
-            NGINX_ONLY.contains(&name).then(|| TemplateError {
-                message: format!("`${name}` is a variable of nginx that has no placeholder"),
-                help: "docs/placeholders.md lists the values that exist".to_owned(),
-            })
-        })
-    };
-    let Some((written, server, equivalent)) = nginx.or_else(apache) else {
-        return unavailable();
-    };
+    if let Some(equivalent) = of_nginx(name) {
+        return Some(TemplateError {
+            message: format!("`${name}` is a variable of nginx"),
+            help: format!("write {{{equivalent}}}, or {literal} for the text itself"),
+        });
+    }
+    NGINX_ONLY.contains(&name).then(|| TemplateError {
+        message: format!("`${name}` is a variable of nginx that has no placeholder"),
+        help: format!("docs/placeholders.md lists the values that exist; write {literal} for the text itself"),
+    })
+}
+
+/// Returns the error for a variable of Apache. `after`: the text after `%`.
+fn apache_variable(after: &str) -> Option<TemplateError> {
+    let name = after.strip_prefix('{')?;
+    let name = &name[..name.find('}')?];
+    let equivalent = of_apache(name)?;
     Some(TemplateError {
-        message: format!("`{written}` is a variable of {server}"),
-        help: format!("write {{{equivalent}}}"),
+        message: format!("`%{{{name}}}` is a variable of Apache"),
+        help: format!("write {{{equivalent}}}, or `%%{{{name}}}` for the text itself"),
     })
 }
 

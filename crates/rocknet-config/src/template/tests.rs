@@ -40,8 +40,15 @@ fn placeholders_are_replaced_and_other_braces_are_kept() {
         ("{Host}{*}{1}{", "{Host}{*}{1}{"),
         ("{client.ip", "{client.ip"),
         ("costs $5, or 100 %{x}", "costs $5, or 100 %{x}"),
+        // Every text can be written, also names of variables of other servers.
+        ("$HOME $5 $$ $1 100% 50%%", "$HOME $5 $$ $1 100% 50%%"),
+        ("$$host, $$$host and $$status", "$host, $$host and $status"),
+        ("${{host}}", "${host}"),
+        ("$${client.ip} ${client.ip}", "$$10.0.0.1 $10.0.0.1"),
+        ("%%{REMOTE_ADDR}", "%{REMOTE_ADDR}"),
+        ("$$$", "$$$"),
     ] {
-        match text.contains("%{x}") {
+        match text.contains(" %{x}") {
             // `x` is no placeholder, whatever stands before it.
             true => assert!(Template::parse(text, Scope::Log).is_err()),
             false => assert_eq!(rendered(text), expected, "{text}"),
@@ -84,6 +91,8 @@ fn wrong_placeholders_are_errors_with_a_remedy() {
             "placeholders.md",
         ),
         ("$5 $arg_id", Scope::Log, "`$arg_id`", "{query.id}"),
+        ("echo $host", Scope::Log, "`$host`", "`$$host`"),
+        ("${hostname}", Scope::Log, "`$hostname`", "`${{hostname}}`"),
         ("%{REMOTE_ADDR}s", Scope::Log, "variable of Apache", "{client.ip}"),
         (
             "%{HTTP_USER_AGENT}",

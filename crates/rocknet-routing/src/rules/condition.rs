@@ -1,6 +1,7 @@
 //! Conditions of a rule, prepared for matching.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rocknet_config::client_ranges::ClientRanges;
 use rocknet_config::model::{
@@ -46,6 +47,15 @@ pub(super) struct UnknownPath {
     pub error: LookupError,
 }
 
+/// Match of a path. The groups of a regular expression are determined only if the target of the rule needs them.
+#[derive(Debug)]
+pub(super) enum PathMatch<'m> {
+    /// Range that the star matched.
+    Star(Range<usize>),
+    /// The regular expression that matches.
+    Regex(&'m RegexPattern),
+}
+
 #[derive(Debug)]
 enum PathPattern {
     Exact(Box<str>),
@@ -77,79 +87,108 @@ impl Matcher {
         }
     }
 
-    /// Returns the captures for the target; `None` if a condition does not hold. The disk is queried last, because that
-    /// is the most expensive condition.
-    pub(super) fn matches<'r>(
+    /// Returns the match of the path; `None` if a condition does not hold. The disk is queried last, because that is
+    /// the most expensive condition.
+    pub(super) fn matches(
         &self,
-        request: &Request<'r>,
+        request: &Request<'_>,
         path: &str,
-        query: Option<&'r [u8]>,
+        query: Option<&[u8]>,
         facts: &dyn RequestFacts,
-    ) -> Result<Option<Captures<'r>>, UnknownPath> {
-        let Some(captures) = self.matches_message(request, path, query, facts) else {
+    ) -> Result<Option<PathMatch<'_>>, UnknownPath> {
+        let Some(matched) = self.matches_message(request, path, query, facts) else {
             return Ok(None);
         };
         let exists = match &self.existence {
             None => true,
             Some(condition) => exists(condition, path, facts)?,
         };
-        Ok(exists.then_some(captures))
+        Ok(exists.then_some(matched))
     }
 
-    /// Returns the captures if all conditions other than `exists` hold.
-    fn matches_message<'r>(
+    /// Returns the match of the path if all conditions other than `exists` hold. Conditions that only compare values
+    /// come first, then the patterns, and the host in lower case last.
+    fn matches_message(
         &self,
-        request: &Request<'r>,
+        request: &Request<'_>,
         path: &str,
-        query: Option<&'r [u8]>,
+        query: Option<&[u8]>,
         facts: &dyn RequestFacts,
-    ) -> Option<Captures<'r>> {
-        let mut captures = match &*self.paths {
+    ) -> Option<PathMatch<'_>> {
+        let is_method = |method: &[u8]| self.methods.iter().any(|known| **known == *method);
+        if !(self.methods.is_empty() || is_method(request.method_name))
+            || self.secure.is_some_and(|secure| secure != facts.is_secure())
+        {
+            return None;
+        }
+        let matched = match &*self.paths {
             // Without a pattern, the star stands for everything after the first slash.
-            [] => Captures::of_star(1.min(path.len())..path.len()),
-            paths => paths.iter().find_map(|pattern| pattern.matches(path, &self.names))?,
+            [] => PathMatch::Star(1.min(path.len())..path.len()),
+            paths => paths.iter().find_map(|pattern| pattern.matches(path))?,
         };
-        let is_match = (self.methods.is_empty() || self.methods.iter().any(|method| **method == *request.method_name))
-            && self.secure.is_none_or(|secure| secure == facts.is_secure())
-            && self
-                .clients
-                .as_ref()
-                .is_none_or(|clients| clients.contain(facts.client()));
-        if !is_match || !self.matches_host(request, &mut captures) {
+        if let Some(clients) = &self.clients
+            && !clients.contain(facts.client())
+        {
             return None;
         }
         for (name, pattern) in &self.headers {
-            let value = pattern.find(request.fields.by_name(name))?;
+            pattern.find(request.fields.by_name(name))?;
+        }
+        for (name, pattern) in &self.cookies {
+            pattern.find(cookies(request, name))?;
+        }
+        for (name, pattern) in &self.query {
+            pattern.find(parameters(query, name))?;
+        }
+        let is_host = self.hosts.is_empty() && self.host_regexes.is_empty()
+            || has_host(&self.hosts, request.authority)
+            || self.host_match(request).is_some();
+        is_host.then_some(matched)
+    }
+
+    /// Returns the texts that the conditions matched, for the target of the rule. All conditions hold.
+    pub(super) fn captures<'r>(
+        &self,
+        matched: &PathMatch<'_>,
+        request: &Request<'r>,
+        path: &str,
+        query: Option<&'r [u8]>,
+    ) -> Captures<'r> {
+        let mut captures = match matched {
+            PathMatch::Star(star) => Captures::of_star(star.clone()),
+            PathMatch::Regex(regex) => Captures::of_path(regex, path, &self.names).unwrap_or_default(),
+        };
+        if self.names.is_empty() {
+            return captures;
+        }
+        if !has_host(&self.hosts, request.authority)
+            && let Some((regex, name)) = self.host_match(request)
+        {
+            captures.add(regex, &Cow::Owned(name), &self.names, CapturedText::Plain);
+        }
+        for (name, pattern) in &self.headers {
+            let value = pattern.find(request.fields.by_name(name));
             pattern.capture(value, &self.names, CapturedText::Plain, &mut captures);
         }
         for (name, pattern) in &self.cookies {
-            let value = pattern.find(cookies(request, name))?;
+            let value = pattern.find(cookies(request, name));
             pattern.capture(value, &self.names, CapturedText::Plain, &mut captures);
         }
         for (name, pattern) in &self.query {
-            let value = pattern.find(parameters(query, name))?;
+            let value = pattern.find(parameters(query, name));
             pattern.capture(value, &self.names, CapturedText::Encoded, &mut captures);
         }
-        Some(captures)
+        captures
     }
 
-    /// Returns true if a pattern matches the host of the request, or if there is no pattern.
-    fn matches_host(&self, request: &Request<'_>, captures: &mut Captures<'_>) -> bool {
-        if self.hosts.is_empty() && self.host_regexes.is_empty() || has_host(&self.hosts, request.authority) {
-            return true;
-        }
+    /// Returns the regular expression that matches the host of the request, with the host in lower case.
+    fn host_match(&self, request: &Request<'_>) -> Option<(&RegexPattern, Vec<u8>)> {
         if self.host_regexes.is_empty() {
-            return false;
+            return None;
         }
-        let Some(name) = host_name(request.authority) else {
-            return false;
-        };
-        let name = name.to_ascii_lowercase().into_bytes();
-        let Some(regex) = self.host_regexes.iter().find(|regex| regex.matches(&name)) else {
-            return false;
-        };
-        captures.add(regex, &Cow::Owned(name), &self.names, CapturedText::Plain);
-        true
+        let name = host_name(request.authority)?.to_ascii_lowercase().into_bytes();
+        let regex = self.host_regexes.iter().find(|regex| regex.matches(&name))?;
+        Some((regex, name))
     }
 }
 
@@ -174,12 +213,12 @@ impl Value {
     /// Adds the named groups of a value that matches.
     fn capture<'r>(
         &self,
-        value: &'r [u8],
+        value: Option<&'r [u8]>,
         names: &[String],
         text: fn(Cow<'r, [u8]>) -> CapturedText<'r>,
         captures: &mut Captures<'r>,
     ) {
-        if let Value::Regex(regex) = self {
+        if let (Value::Regex(regex), Some(value)) = (self, value) {
             captures.add(regex, &Cow::Borrowed(value), names, text);
         }
     }
@@ -214,15 +253,15 @@ impl PathPattern {
         }
     }
 
-    /// Returns the captures if the path matches. `names`: names of groups that the target may contain.
-    fn matches<'r>(&self, path: &str, names: &[String]) -> Option<Captures<'r>> {
+    /// Returns the match of a path; `None` if it does not match.
+    fn matches(&self, path: &str) -> Option<PathMatch<'_>> {
         let star = match self {
             PathPattern::Exact(exact) => (**exact == *path).then_some(path.len()..path.len()),
             PathPattern::Prefix(prefix) => path.starts_with(&**prefix).then_some(prefix.len()..path.len()),
             PathPattern::Glob(glob) => glob.matches(path),
-            PathPattern::Regex(regex) => return Captures::of_path(regex, path, names),
+            PathPattern::Regex(regex) => return regex.matches(path.as_bytes()).then_some(PathMatch::Regex(regex)),
         };
-        star.map(Captures::of_star)
+        star.map(PathMatch::Star)
     }
 }
 

@@ -11,6 +11,7 @@ use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::{OwnedRequest, Version};
 
 use super::*;
+use crate::wildcard::Wildcard;
 
 /// Parses a pattern as the configuration does: `/x`, `/x/*`, a star elsewhere, and a regular expression after `~`.
 fn pattern(text: &str) -> Pattern {
@@ -440,5 +441,52 @@ proptest::proptest! {
             proptest::prop_assert!(target.starts_with(b"/") && !target.starts_with(b"//"), "{:?}", target);
             proptest::prop_assert!(target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#'));
         }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_captured_text_leaves_its_segment(text in r"(\.|/|\\|%2e|%2F|%5c|%00|%25|%ff|a|%|\+|;|:){0,12}") {
+        let when = Conditions {
+            query: vec![("x".into(), ValuePattern::Regex(RegexPattern::new("^(?<x>.*)$", false).expect("valid")))],
+            ..Conditions::default()
+        };
+        let rules = [rule(when, RuleAction::Rewrite("/top/{x}/end?".into()), false)];
+        let RuleOutcome::Rewritten(target) = apply(&rules, &format!("/?x={text}")) else {
+            panic!("{text} is not rewritten");
+        };
+        proptest::prop_assert!(target.iter().all(u8::is_ascii_graphic), "{}", String::from_utf8_lossy(&target));
+        // The path of a target with NUL or a stray percent sign is refused.
+        if let Ok(path) = SafePath::for_rules(&target) {
+            let segments: Vec<_> = path.split('/').collect();
+            proptest::prop_assert!(segments.len() <= 4, "{path}");
+            proptest::prop_assert_eq!((segments[1], segments.last().copied()), ("top", Some("end")));
+        }
+    }
+
+    #[test]
+    fn conditions_on_values_agree_with_lists(
+        query in "[a=&b]{0,8}",
+        name in "[ab]",
+        pattern in "[ab*]{0,3}",
+    ) {
+        let matching = |value: &str| match pattern.as_str() {
+            "" => false,
+            pattern => Wildcard::new(pattern, false).matches(value.as_bytes()),
+        };
+        let mut values = query.split('&').filter(|parameter| !parameter.is_empty()).filter_map(|parameter| {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            (key == name).then_some(value)
+        });
+        let expected = match pattern.is_empty() {
+            true => values.next().is_none(),
+            false => values.any(matching),
+        };
+        let when = Conditions {
+            query: vec![(name.clone(), ValuePattern::Wildcard(pattern.clone()))],
+            ..Conditions::default()
+        };
+        let outcome = apply(&[rule(when, RuleAction::Rewrite("/new".into()), false)], &format!("/?{query}"));
+        proptest::prop_assert_eq!(outcome != RuleOutcome::Untouched, expected, "{} {}", query, pattern);
     }
 }

@@ -41,6 +41,7 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: Responder,
 {
+    let id = RequestId::default();
     let incoming = IncomingRequest {
         request,
         owned,
@@ -48,7 +49,7 @@ where
         peer: info.client,
         secure: info.secure.as_ref(),
         local: info.local(),
-        id: RequestId::default(),
+        id: &id,
     };
     // Only a sample of the immediate responses is timed, because reading the clock twice for each would cost too much.
     let timed = worker.ready_time.begin();

@@ -43,8 +43,10 @@ pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
-    /// Paths that were looked up on disk for the rules.
+    /// Paths that were looked up on disk for the rules, in the folders of the configuration `generation`.
     pub paths: Vec<(String, LookupResult)>,
+    /// Generation of the configuration by which the last path was looked up.
+    generation: u64,
 }
 
 /// Reason for not admitting a request now.
@@ -100,9 +102,19 @@ impl Decisions {
     }
 
     /// Waits for the result of a lookup and stores it. The user is reset as in [`complete`](Self::complete).
-    pub async fn look_up(&mut self, lookup: impl Future<Output = (String, LookupResult)>) {
+    /// `generation`: that of the configuration whose folders are examined.
+    pub async fn look_up(&mut self, generation: u64, lookup: impl Future<Output = (String, LookupResult)>) {
         self.user = None;
+        self.keep_paths_of(generation);
+        self.generation = generation;
         self.paths.push(lookup.await);
+    }
+
+    /// Drops lookups of another configuration. After a reload, a path may lead to another folder.
+    pub fn keep_paths_of(&mut self, generation: u64) {
+        if self.generation != generation {
+            self.paths.clear();
+        }
     }
 
     /// Returns the earlier decision of a guard, so that each guard decides only once about a request. A rejection is

@@ -92,7 +92,7 @@ impl DeferredRequest {
             peer: self.peer,
             secure: self.secure.as_ref(),
             local: self.local,
-            id: self.id.clone(),
+            id: &self.id,
         };
         let length = request.fields.get(KnownField::ContentLength);
         let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());

@@ -1,5 +1,6 @@
 //! Data of a request that its rules need: transport, client, and the existence of files.
 
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ pub(super) struct Facts<'a> {
     is_secure: bool,
     /// Paths that were looked up on disk before.
     known: &'a [(String, LookupResult)],
-    /// Result for paths whose lookup would block; `None`: the rules cannot decide.
-    assumed: Option<Existence>,
+    /// Client, once a condition has needed it.
+    client: OnceCell<Client>,
 }
 
 impl<'a> Facts<'a> {
@@ -63,15 +64,7 @@ impl<'a> Facts<'a> {
             peer,
             is_secure,
             known: &[],
-            assumed: None,
-        }
-    }
-
-    /// Returns the same data, with a result for the paths whose lookup would block.
-    pub fn assuming(self, existence: Existence) -> Facts<'a> {
-        Facts {
-            assumed: Some(existence),
-            ..self
+            client: OnceCell::new(),
         }
     }
 }
@@ -82,7 +75,9 @@ impl RequestFacts for Facts<'_> {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        match forwarded::client(&self.config.snapshot.config.server, self.peer, self.request.fields) {
+        let server = &self.config.snapshot.config.server;
+        let client = || forwarded::client(server, self.peer, self.request.fields);
+        match *self.client.get_or_init(client) {
             Client::Ip { address, .. } => Some(address),
             Client::Local => None,
         }
@@ -97,7 +92,7 @@ impl RequestFacts for Facts<'_> {
         };
         match DiskLookup::non_blocking(|lookup| existence(lookup, tree, path)) {
             Ok(found) => found.map_err(|_| LookupError::Failed),
-            Err(_) => self.assumed.ok_or(LookupError::WouldBlock),
+            Err(_) => Err(LookupError::WouldBlock),
         }
     }
 }

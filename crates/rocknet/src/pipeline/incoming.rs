@@ -24,8 +24,8 @@ pub struct IncomingRequest<'a, F> {
     pub secure: Option<&'a Rc<Handshake>>,
     /// Local address of the connection, set only if sites are selected by it.
     pub local: Option<IpAddr>,
-    /// Identifier of the request.
-    pub id: RequestId,
+    /// Identifier of the request. A reference, so that all phases have the same one.
+    pub id: &'a RequestId,
 }
 
 impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
@@ -41,7 +41,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
             peer: self.peer,
             secure: self.secure,
             local: self.local,
-            id: self.id.clone(),
+            id: self.id,
         }
     }
 
@@ -63,7 +63,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
             tls: self.secure.map(|secure| &**secure.tls_info()),
             user,
             site,
-            id: &self.id,
+            id: self.id,
             status: None,
             upstream: None,
         }

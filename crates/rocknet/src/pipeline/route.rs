@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rocknet_config::model::Existence;
 use rocknet_config::template::NoValues;
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
@@ -64,9 +63,10 @@ pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
 }
 
 /// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. If they depend on
-/// a file whose existence is not known yet, returns the largest limit that is possible. For an unknown site, which has
-/// no routes, returns the limit of the server. `site`: number of the site. `peer`: peer of the connection. `is_secure`:
-/// true if the connection uses TLS.
+/// files whose existence is not known yet, or on values that are not known here, returns the largest limit of all
+/// routes of the site. The limit of the route itself applies later, when the route is known. For an unknown site, which
+/// has no routes, returns the limit of the server. `site`: number of the site. `peer`: peer of the connection.
+/// `is_secure`: true if the connection uses TLS.
 pub fn body_limit(
     config: &WorkerConfig,
     site: Option<u32>,
@@ -79,25 +79,17 @@ pub fn body_limit(
     };
     let site = &config.snapshot.sites[number as usize];
     let routes = site.routes(is_secure);
-    let limit_after = |outcome| match outcome {
-        // The path depends on values that are not known here. The route itself applies its limit later.
-        RuleOutcome::Rewritten(_) if site.rules.as_ref().is_some_and(Rules::has_values) => routes
-            .endpoints()
-            .map(|endpoint| endpoint.route.body_size)
-            .fold(0, u64::max),
-        RuleOutcome::Rewritten(target) => resolve_or_root(routes, split_target(&target).0).route.body_size,
+    let largest = || {
+        let limits = routes.endpoints().map(|endpoint| endpoint.route.body_size);
+        limits.fold(0, u64::max)
+    };
+    let facts = Facts::new(config, routes, request, peer, is_secure);
+    match site.rules.as_ref().map(|rules| rules.apply(request, &facts, &NoValues)) {
+        None | Some(RuleOutcome::Untouched) => resolve_or_root(routes, request.path).route.body_size,
+        Some(RuleOutcome::NeedsLookup(_)) => largest(),
+        Some(_) if site.rules.as_ref().is_some_and(Rules::has_values) => largest(),
+        Some(RuleOutcome::Rewritten(target)) => resolve_or_root(routes, split_target(&target).0).route.body_size,
         _ => resolve_or_root(routes, request.path).route.body_size,
-    };
-    let Some(rules) = &site.rules else {
-        return limit_after(RuleOutcome::Untouched);
-    };
-    let facts = || Facts::new(config, routes, request, peer, is_secure);
-    match rules.apply(request, &facts(), &NoValues) {
-        RuleOutcome::NeedsLookup(_) => [Existence::File, Existence::Folder, Existence::Nothing]
-            .map(|assumed| limit_after(rules.apply(request, &facts().assuming(assumed), &NoValues)))
-            .into_iter()
-            .fold(0, u64::max),
-        outcome => limit_after(outcome),
     }
 }
 

@@ -173,6 +173,33 @@ fn a_route_that_is_known_late_has_its_body_limit() {
     }
 }
 
+#[test]
+fn a_route_that_depends_on_several_lookups_has_its_body_limit() {
+    let folder = Folder::with(&[("www/up/c.php", ""), ("www/up/mark", ""), ("www/large/a.php", "")]);
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", incoming.content.len());
+        write_to(stream, response(text.as_bytes()));
+        Next::Keep
+    });
+    // The two lookups have different results, and only both lead to the route with the large limit.
+    let keys = "php = \"unix:php.sock\"\nlimits = { body_size = 100 }\nsymlinks = \"owner\"\n\
+                rule = [{ path = \"/up/*\", exists = \"nothing\", rewrite = \"/second/{*}\" }, \
+                { path = \"/second/*\", exists = \"file\", exists_at = \"/up/mark\", rewrite = \"/large/a.php\" }]\n\
+                route.\"/large/*\".limits = { body_size = 2000 }";
+    let server = Running::site(folder, keys);
+    for (path, size, status) in [
+        ("/up/none", 2000, 200),
+        ("/up/none", 2001, 413),
+        ("/up/c.php", 100, 200),
+        ("/up/c.php", 101, 413),
+    ] {
+        let mut client = server.connect();
+        let head = request(&format!("POST {path}"), &[&format!("Content-Length: {size}")]);
+        client.send_anyway(head + &"x".repeat(size));
+        client.response().expect(&format!("{path}: {size}"), status, &[]);
+    }
+}
+
 over_http3! {
     each_piece_of_a_proxied_response_has_the_timeout_of_the_proxy,
 }

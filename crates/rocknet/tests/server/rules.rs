@@ -146,7 +146,7 @@ fn a_script_gets_the_query_of_try_and_fallback() {
     let keys = r#"
 php = "unix:php.sock"
 fallback = "/run.php?q={path}"
-route."/try/*".try = ["{path}", "/new{path}", "/run.php?from=try"]
+route."/try/*".try = ["{path}", "/new{path}", "/run.php?from=try&p={path}"]
 "#;
     let server = Running::site(folder, keys);
     let mut client = server.connect();
@@ -155,8 +155,11 @@ route."/try/*".try = ["{path}", "/new{path}", "/run.php?from=try"]
         for (path, expected) in [
             ("/none/a%26b?c=d", "/run.php q=/none/a%26b&c=d /none/a%26b?c=d"),
             ("/none", "/run.php q=/none /none"),
-            ("/try/x?", "/run.php from=try /try/x?"),
-            ("/try/x?y", "/run.php from=try&y /try/x?y"),
+            ("/try/x?", "/run.php from=try&p=/try/x /try/x?"),
+            ("/try/x?y", "/run.php from=try&p=/try/x&y /try/x?y"),
+            // No file can have these paths.
+            ("/try/a:b", "/run.php from=try&p=/try/a%3Ab /try/a:b"),
+            ("/try/a%5Cb", "/run.php from=try&p=/try/a%5Cb /try/a%5Cb"),
             ("/run.php?z", "/run.php z /run.php?z"),
         ] {
             assert_eq!(client.get(path).text(), expected, "{path}");
