@@ -1,75 +1,69 @@
 //! Folders as zip archives (`browse.zip`), made while they are sent.
 //!
 //! ```text
-//! scan.rs   ─▶ the entries: what listings below the folder lead to, within limits
-//! stream.rs ─▶ reads the files, one piece in each job of the blocking pool
+//! limit.rs  ─▶ a free place for the server and the client
+//! scan.rs   ─▶ the entries: what listings below the folder lead to, within limits, one step in each job
+//! stream.rs ─▶ reads the files, one piece in each job of the blocking pool; version.rs detects changes
 //! format.rs ─▶ the container: headers, central directory, zip64
 //! ```
 //! The sizes of all files are known before the first byte is sent. Without compression, so is the length of the
 //! archive, and a client sees how much is left. The memory of a download is its list of entries and one piece
 //! ([decision 28](../../../docs/decisions/0028-zip-archives.md)).
 
+mod folder;
 mod format;
+mod limit;
 mod name;
 mod request;
 mod scan;
 mod stream;
-
-use std::sync::Arc;
+mod version;
 
 use rocknet_blocking::Pool;
 use rocknet_handler::fixed;
 use rocknet_handler::response::{Body, Response};
 use rocknet_proto::status::Status;
-use tokio::sync::Semaphore;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::path_access::PathAccess;
+use limit::{ArchivePermit, Refusal};
+use scan::{Scan, Scanned, Step};
 use stream::ArchiveStream;
 
+pub use limit::ArchiveLimit;
 pub use request::ArchiveRequest;
 
-/// Maximum number of archives that one server makes at the same time.
-const MAX_ARCHIVES: usize = 32;
 /// Delay in seconds after which a client may retry if the server makes as many archives as it may.
 const RETRY_AFTER_S: &str = "10";
 
-/// Limits the archives that one server makes at the same time. All clones share the limit.
-#[derive(Clone)]
-pub struct ArchiveLimit(Arc<Semaphore>);
-
-impl Default for ArchiveLimit {
-    fn default() -> ArchiveLimit {
-        ArchiveLimit(Arc::new(Semaphore::new(MAX_ARCHIVES)))
-    }
-}
-
-/// Scans a folder and returns the response with its archive. If the future is dropped, the scan ends.
+/// Scans a folder and returns the response with its archive. If the future is dropped, the scan ends with its step.
 pub async fn respond(
     request: ArchiveRequest,
     access: impl PathAccess + 'static,
     limit: ArchiveLimit,
     pool: Pool,
 ) -> Response {
-    let Ok(permit) = limit.0.try_acquire_owned() else {
-        return fixed::error(Status::SERVICE_UNAVAILABLE).with("Retry-After", RETRY_AFTER_S);
+    let permit = match limit.acquire(request.client, request.limits.per_client) {
+        Ok(permit) => permit,
+        Err(refusal) => {
+            let status = match refusal {
+                Refusal::Client => Status::TOO_MANY_REQUESTS,
+                Refusal::Server => Status::SERVICE_UNAVAILABLE,
+            };
+            return fixed::error(status).with("Retry-After", RETRY_AFTER_S);
+        }
     };
-    // The job that scans ends once this value is dropped.
-    let is_wanted = Arc::new(());
-    let watch = Arc::downgrade(&is_wanted);
-    let priority = request.tree.route.priority;
-    let name = name::of_folder(&request.path);
-    let tree = Arc::clone(&request.tree);
-    let job = pool.spawn(priority, move || {
-        let scanned = scan::scan(&request, &name, &access, &|| watch.strong_count() > 0)?;
-        Ok::<_, Status>((scanned, name, request.limits.compress))
-    });
-    let (scanned, name, compress) = match job.await {
-        Ok(Ok(scanned)) => scanned,
-        Ok(Err(status)) => return fixed::error(status),
-        Err(error) => return fixed::error(crate::listing::status_of(&error)),
+    let (tree, compress, name) = (
+        std::sync::Arc::clone(&request.tree),
+        request.limits.compress,
+        name::of_folder(&request.path),
+    );
+    let scan_permit = limit.scan().await;
+    let scanned = match scan(request, name.clone(), access, permit, &pool, scan_permit).await {
+        Ok(scanned) => scanned,
+        Err(status) => return fixed::error(status),
     };
-    drop(is_wanted);
-    let stream = ArchiveStream::new(tree, scanned, compress, pool, permit);
+    let stream = ArchiveStream::new(tree, scanned, compress, pool);
     let mut response = Response::new(Status::OK)
         .with("Content-Type", "application/zip")
         .with("Content-Disposition", name::disposition(&format!("{name}.zip")))
@@ -80,6 +74,30 @@ pub async fn respond(
         .body(Body::Stream(Box::new(stream)));
     response.is_negotiated = true;
     response
+}
+
+/// Scans a folder, one step in each job of the pool. A step that runs when the future is dropped holds both permits.
+async fn scan<A: PathAccess + 'static>(
+    request: ArchiveRequest,
+    name: String,
+    access: A,
+    permit: ArchivePermit,
+    pool: &Pool,
+    mut scan_permit: Option<OwnedSemaphorePermit>,
+) -> Result<Box<Scanned>, Status> {
+    let priority = request.tree.route.priority;
+    let mut job = pool.spawn(priority, move || {
+        Ok((Step::More(Scan::start(request, name, access, permit)?), scan_permit))
+    });
+    loop {
+        let (step, held) = job.await.map_err(|error| crate::listing::status_of(&error))??;
+        let scan = match step {
+            Step::Done(scanned) => return Ok(scanned),
+            Step::More(scan) => scan,
+        };
+        scan_permit = held;
+        job = pool.spawn(priority, move || Ok((scan.step()?, scan_permit)));
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ use crate::tree::Tree;
 pub struct DiskLookup {
     /// True if the lookup may block on the disk.
     blocks: bool,
+    /// Root of every tree; `None`: the folder that is at the path of the tree.
+    root: Option<Arc<Root>>,
     /// Data that a non-blocking lookup has found missing so far.
     pending: RefCell<Vec<PendingRead>>,
 }
@@ -44,7 +46,17 @@ impl DiskLookup {
     pub fn blocking() -> DiskLookup {
         DiskLookup {
             blocks: true,
+            root: None,
             pending: RefCell::default(),
+        }
+    }
+
+    /// Creates a lookup that may block on the disk and uses this root, even if the folder of the tree was replaced
+    /// since. Only trees of that folder may be looked up.
+    pub fn blocking_in(root: Arc<Root>) -> DiskLookup {
+        DiskLookup {
+            root: Some(root),
+            ..DiskLookup::blocking()
         }
     }
 
@@ -56,6 +68,7 @@ impl DiskLookup {
     pub fn non_blocking<T>(work: impl FnOnce(&DiskLookup) -> T) -> Result<T, Vec<PendingRead>> {
         let lookup = DiskLookup {
             blocks: false,
+            root: None,
             pending: RefCell::default(),
         };
         let found = work(&lookup);
@@ -74,6 +87,9 @@ impl DiskLookup {
 
     /// Returns the open folder of a tree.
     pub fn root(&self, tree: &Tree) -> io::Result<Arc<Root>> {
+        if let Some(root) = &self.root {
+            return Ok(Arc::clone(root));
+        }
         if self.blocks {
             return tree.root();
         }

@@ -102,23 +102,18 @@ impl Stepped for EncodeState {
 }
 
 impl EncodeState {
-    /// Reads and encodes pieces until the encoder has output. Returns the output, and also the state if the file has
-    /// not ended.
+    /// Reads and encodes the next piece. Returns the output, which is empty while the encoder holds it back, and also
+    /// the state if the file has not ended.
     fn encode_piece(mut self) -> io::Result<(Bytes, Option<EncodeState>)> {
-        let mut piece = vec![0; PIECE];
-        loop {
-            let length = (self.file.length - self.offset).min(PIECE as u64) as usize;
-            if length == 0 {
-                return Ok((self.encoder.finish()?.into(), None));
-            }
-            file::read_range(&self.file.file, self.offset, &mut piece[..length])?;
-            self.offset += length as u64;
-            self.encoder.write(&piece[..length])?;
-            let encoded = self.encoder.take();
-            if !encoded.is_empty() {
-                return Ok((encoded.into(), Some(self)));
-            }
+        let length = (self.file.length - self.offset).min(PIECE as u64) as usize;
+        if length == 0 {
+            return Ok((self.encoder.finish()?.into(), None));
         }
+        let mut piece = vec![0; length];
+        file::read_range(&self.file.file, self.offset, &mut piece)?;
+        self.offset += length as u64;
+        self.encoder.write(&piece)?;
+        Ok((self.encoder.take().into(), Some(self)))
     }
 }
 

@@ -89,14 +89,56 @@ pub fn not_found(tree: &Tree, path: &str) {
     }
 }
 
-/// Logs 403 for an archive that would exceed the limit with this key of `browse.zip`.
-pub fn archive_limit(tree: &Tree, key: &'static str) {
-    if cause(tree, Level::WARN, key).may_be_logged() {
+/// Limit of an archive that a folder would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveBound {
+    /// Number of files and folders.
+    Entries,
+    /// Number of names read, including those that are left out.
+    Names,
+    /// Number of folders inside each other.
+    Depth,
+    /// Size of all files.
+    Size,
+    /// Length of all paths.
+    Paths,
+}
+
+/// Logs 403 for an archive that would exceed a limit. `relative`: path of its folder below the root.
+pub fn archive_limit(tree: &Tree, relative: &[u8], bound: ArchiveBound) {
+    const RAISE: &str = "raise the limit, or turn archives off for this folder";
+    let (what, help) = match bound {
+        ArchiveBound::Entries => ("it has more files and folders than browse.zip.entries", RAISE),
+        ArchiveBound::Names => (
+            "it has more than four names for each entry of browse.zip.entries, including hidden ones",
+            RAISE,
+        ),
+        ArchiveBound::Depth => ("its folders are deeper than browse.zip.depth", RAISE),
+        ArchiveBound::Size => ("its files are larger than browse.zip.size", RAISE),
+        ArchiveBound::Paths => (
+            "the paths of its files have more than 8 MiB, which no key changes",
+            "download its folders one by one",
+        ),
+    };
+    if cause(tree, Level::WARN, what).may_be_logged() {
+        let folder = tree.folder().join(&*String::from_utf8_lossy(relative));
         tracing::warn!(
             site = %tree.route.label.site,
-            folder = %tree.folder().display(),
-            help = "raise the limit, or turn archives off for this folder",
-            "403 Forbidden: the zip archive of a folder would exceed browse.zip.{key}"
+            folder = %folder.display(),
+            help,
+            "403 Forbidden: the folder is not sent as a zip archive: {what}"
+        );
+    }
+}
+
+/// Logs a folder that was found, but cannot be read any more, and is left out of an archive.
+pub fn archive_without(tree: &Tree, relative: &[u8], error: &OpenError) {
+    if cause(tree, Level::DEBUG, "a folder is left out of a zip archive").may_be_logged() {
+        let folder = tree.folder().join(&*String::from_utf8_lossy(relative));
+        tracing::debug!(
+            site = %tree.route.label.site,
+            folder = %folder.display(),
+            "the folder is left out of a zip archive, because it cannot be read any more: {error}"
         );
     }
 }
@@ -108,7 +150,7 @@ pub fn archive_cut(tree: &Tree, relative: &[u8], error: &io::Error) {
             site = %tree.route.label.site,
             folder = %tree.folder().display(),
             file = %String::from_utf8_lossy(relative),
-            "a zip archive is cut off, because a file changed while it was sent: {error}"
+            "a zip archive is cut off, because a file cannot be sent as it was found: {error}"
         );
     }
 }

@@ -115,10 +115,12 @@ impl ListingRequest {
             .filter_map(|entry| Some((readme_rank(&entry.name)?, &entry.name)))
             .min()?;
         let path = format!("{}{name}", self.path);
-        if NameClass::of(name.as_bytes()) != NameClass::File || !access.reaches_tree(&path) {
+        if NameClass::of(name.as_bytes()) != NameClass::File {
             return None;
         }
-        let Target::File { opened, relative } = resolve::resolve(&DiskLookup::blocking(), &self.tree, &path) else {
+        // A route of the file itself may have other settings, but has to lead to the same file.
+        let tree = access.tree_at(&path).filter(|tree| tree.is_at_same_place(&self.tree))?;
+        let Target::File { opened, relative } = resolve::resolve(&DiskLookup::blocking(), &tree, &path) else {
             return None;
         };
         // A fallback or `try` may lead to another file.

@@ -1,11 +1,16 @@
 //! Access to the files below a listed folder, as far as routes and rules decide about it.
 
-/// Decides which of the files below a folder the route of the folder itself would send.
+use std::sync::Arc;
+
+use crate::tree::Tree;
+
+/// Decides which of the files below a folder a client that may list the folder would get.
 ///
 /// A file of the folder may belong to a route with other guards, and a rule may redirect or refuse requests for it. The
 /// server implements this trait, because a tree knows no other route.
 pub trait PathAccess: Send {
-    /// Returns true if a request of the same client for this path would reach the same tree, with the same path.
-    /// `path`: decoded path below the folder, with a leading slash.
-    fn reaches_tree(&self, path: &str) -> bool;
+    /// Returns the tree that a request of the same client for this path would reach, with the same path. Returns `None`
+    /// if a guard may refuse the request, or if something other than a tree responds. `path`: decoded path below the
+    /// folder, with a leading slash.
+    fn tree_at(&self, path: &str) -> Option<Arc<Tree>>;
 }

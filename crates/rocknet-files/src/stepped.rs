@@ -8,7 +8,8 @@ use rocknet_config::model::Priority;
 
 /// State of a stream, which a job takes and returns.
 pub(crate) trait Stepped: Sized + Send + 'static {
-    /// Makes the next piece. Returns it, and also the state if the stream has not ended.
+    /// Makes the next piece. Returns it, and also the state if the stream has not ended. The piece may be empty, so
+    /// that a job ends in time even if it has no output yet.
     ///
     /// # Errors
     ///
@@ -17,18 +18,27 @@ pub(crate) trait Stepped: Sized + Send + 'static {
 }
 
 /// Returns the next piece of a stream; `None` after its end. `state`: `None` once the stream has ended.
+///
+/// # Errors
+///
+/// Fails if a piece cannot be made, or if the pool does not run a job. The sender of the response logs the error.
 pub(crate) async fn next<S: Stepped>(
     state: &mut Option<S>,
     pool: &Pool,
     priority: Priority,
 ) -> Option<io::Result<Bytes>> {
-    let taken = state.take()?;
-    match pool.spawn(priority, move || taken.step()).await {
-        Ok(Ok((bytes, rest))) => {
-            *state = rest;
-            Some(Ok(bytes))
+    while let Some(taken) = state.take() {
+        match pool.spawn(priority, move || taken.step()).await {
+            Ok(Ok((bytes, rest))) => {
+                *state = rest;
+                // An empty piece would end a response in chunks.
+                if !bytes.is_empty() {
+                    return Some(Ok(bytes));
+                }
+            }
+            Ok(Err(error)) => return Some(Err(error)),
+            Err(error) => return Some(Err(io::Error::other(format!("its next piece was not made: {error}")))),
         }
-        Ok(Err(error)) => Some(Err(error)),
-        Err(error) => Some(Err(io::Error::other(error.to_string()))),
     }
+    None
 }

@@ -26,6 +26,19 @@ impl Client {
             Client::Local => networks.contains(&Network::Unix),
         }
     }
+
+    /// Returns the key under which the uses of one client are counted; `None` for a client whose address is unknown. A
+    /// customer of an Internet provider controls a whole IPv6 /64, so it counts as one client. Keys of IPv4 addresses
+    /// have bits set in their lower 64 bits, so they do not collide with keys of IPv6 networks.
+    pub fn count_key(self) -> Option<u128> {
+        match self {
+            Client::Ip { address, .. } => Some(match address.to_canonical() {
+                IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+                IpAddr::V6(address) => address.to_bits() >> 64 << 64,
+            }),
+            Client::Local => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Client {

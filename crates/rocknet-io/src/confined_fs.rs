@@ -40,7 +40,7 @@ mod races;
 mod tests;
 
 pub use error::OpenError;
-pub use list::{DirEntry, Listing};
+pub use list::{DirEntry, Listing, OpenDirectory};
 pub use meta::{FileKind, Meta};
 pub use symlinks::Symlinks;
 
@@ -200,10 +200,37 @@ impl Root {
     ///
     /// As [`Root::open_file`]; [`OpenError::NotFound`] if `relative` is not a directory.
     pub fn list(&self, relative: &[u8], symlinks: Symlinks, max_entries: usize) -> Result<Listing, OpenError> {
+        let mut directory = self.open_directory(relative, symlinks)?;
+        let mut entries = Vec::new();
+        let seen = self.read_directory(&mut directory, max_entries, &mut entries)?;
+        let truncated = seen == max_entries && self.read_directory(&mut directory, 1, &mut Vec::new())? > 0;
+        Ok(Listing { entries, truncated })
+    }
+
+    /// Opens the directory at `relative` to read it in steps.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`Root::list`].
+    pub fn open_directory(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenDirectory, OpenError> {
         let relative = validated(relative)?;
-        let directory = self.open_at(relative, symlinks, Access::Read)?;
-        list::read(directory, max_entries, |name| {
-            self.stat(&[relative, b"/", name].concat(), symlinks)
+        OpenDirectory::new(self.open_at(relative, symlinks, Access::Read)?, relative, symlinks)
+    }
+
+    /// Reads at most `max_names` further names of a directory of this root, and appends those of files and directories
+    /// to `entries`, as [`Root::list`]. Returns the number of names read, which is below `max_names` only at the end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the directory or the target of a link cannot be read.
+    pub fn read_directory(
+        &self,
+        directory: &mut OpenDirectory,
+        max_names: usize,
+        entries: &mut Vec<DirEntry>,
+    ) -> Result<usize, OpenError> {
+        list::read(directory, max_names, entries, |directory, name| {
+            self.stat(&[&directory.relative[..], b"/", name].concat(), directory.symlinks)
         })
     }
 

@@ -10,7 +10,7 @@ use rocknet_config::model::{Pattern, Settings};
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
-use crate::guard::{self, Guards};
+use crate::guard::{self, Guards, Restrictions};
 use crate::handler::Handler;
 use crate::handlers::{self, HandlerContext, HandlerEntry};
 use crate::metrics::RouteLabel;
@@ -23,6 +23,8 @@ pub struct Endpoint {
     pub route: Arc<Route>,
     /// Guards of the route. They check a request before any other part of the route acts.
     pub guards: Guards,
+    /// Restrictions that the guards apply; `None` if every client may enter.
+    pub restrictions: Option<Box<Restrictions>>,
     /// Entry of `handler` in the table of handlers. CGI programs have another entry, so [`Endpoint::entry_for`] returns
     /// the entry of a path.
     pub entry: &'static HandlerEntry,
@@ -99,6 +101,7 @@ impl Endpoint {
         let programs = programs.map(|handler| context.cached(handler, &handlers::CGI, settings, &route));
         Ok(Endpoint {
             guards: guard::of_route(settings, context.registries)?,
+            restrictions: Restrictions::of(settings),
             accepts_tunnels: handler.accepts_tunnels(),
             pages: tree.clone().or_else(|| context.pages(settings, &route)),
             route,
@@ -129,6 +132,7 @@ impl Endpoint {
         let route = Arc::new(context.route(Some(pattern), settings, headers)?);
         Ok(Endpoint {
             guards: guard::of_route(settings, context.registries)?,
+            restrictions: Restrictions::of(settings),
             pages: context.pages(settings, &route),
             route,
             entry: &handlers::EMBEDDED,

@@ -65,10 +65,11 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Browse],
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Zip)]),
         "Sends a listed folder as a zip archive if the address ends in `?zip`; the page has a link to it. The archive \
-         has what the listings below the folder lead to: hidden files, scripts, files of other routes and files that \
-         a rule or redirect applies to are left out. Of a folder with an index file, it has only that file. It is made \
-         while it is sent, without files on disk. A table turns archives on and accepts their limits. A server makes \
-         at most 32 archives at the same time, and answers further requests with 503.",
+         has what the listings below the folder lead to. Hidden files, scripts, and files that a rule or redirect \
+         applies to are left out; so are the files of a route that has another folder, other restrictions of access, \
+         or no archives. Of a folder with an index file, it has only that file. It is made while it is sent, without \
+         files on disk. A table turns archives on and accepts their limits. A server makes at most 32 archives at the \
+         same time, and answers further requests with 503.",
     )
     .sets(&[Target::Browse(bound!(
         render: |browse, _| Rendered::Value(browse.zip.is_some().to_string()),
@@ -106,6 +107,15 @@ pub(super) const KEYS: &[Key] = &[
     )
     .sets(&[Target::ZipLimits(field!(size))])
     .example("size = \"50GiB\""),
+    Key::new(
+        "per_client",
+        &[Section::Zip],
+        Kind::Integer { min: 1, max: 32 },
+        "Maximum number of archives that one client downloads at the same time. A further request gets 429. An IPv6 \
+         network of 64 bits counts as one client. Clients of a Unix socket without a known address are not limited.",
+    )
+    .sets(&[Target::ZipLimits(field!(per_client))])
+    .example("per_client = 8"),
     Key::new(
         "compress",
         &[Section::Zip],

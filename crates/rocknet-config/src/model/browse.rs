@@ -36,6 +36,8 @@ with_defaults! {
         pub depth: usize = 32,
         /// Maximum size of all files of an archive, in bytes.
         pub size: u64 = 4 << 30,
+        /// Maximum number of archives that one client downloads at the same time.
+        pub per_client: usize = 4,
         /// Compresses text. The length of the archive is then unknown until it is complete.
         pub compress: bool = false,
     }

@@ -231,29 +231,37 @@ pub fn push_block_header(out: &mut Vec<u8>, length: usize, is_last: bool) {
     put16(out, !(length as u16));
 }
 
-/// Returns the length of an archive without compression.
-pub fn length(entries: &[ArchiveEntry]) -> u64 {
-    let mut offset = 0;
-    let mut central = 0;
-    let mut buffer = Vec::new();
-    let mut measured = |write: &dyn Fn(&mut Vec<u8>)| {
-        buffer.clear();
-        write(&mut buffer);
-        buffer.len() as u64
-    };
-    for entry in entries {
-        let placed = ArchiveEntry {
-            offset,
-            ..entry.clone()
-        };
-        central += measured(&|out| placed.push_central(out));
-        offset += measured(&|out| {
-            placed.push_local_header(out);
-            placed.push_descriptor(out);
-        });
-        offset += blocks_length(entry.size);
+/// Length of an archive without compression, computed while its entries are found.
+#[derive(Default)]
+pub struct Length {
+    /// Length of the headers and the content of all entries.
+    offset: u64,
+    /// Length of the central directory.
+    central: u64,
+    buffer: Vec<u8>,
+}
+
+impl Length {
+    /// Adds an entry, and sets the position that it has without compression.
+    pub fn add(&mut self, entry: &mut ArchiveEntry) {
+        entry.offset = self.offset;
+        self.central += self.measured(|out| entry.push_central(out));
+        let header = self.measured(|out| entry.push_local_header(out));
+        let descriptor = self.measured(|out| entry.push_descriptor(out));
+        self.offset += header + blocks_length(entry.size) + descriptor;
     }
-    offset + central + measured(&|out| push_end(out, entries.len(), offset, offset + central))
+
+    /// Returns the length of the archive with this number of entries.
+    pub fn finish(mut self, entries: usize) -> u64 {
+        let (start, end) = (self.offset, self.offset + self.central);
+        end + self.measured(|out| push_end(out, entries, start, end))
+    }
+
+    fn measured(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> u64 {
+        self.buffer.clear();
+        write(&mut self.buffer);
+        self.buffer.len() as u64
+    }
 }
 
 /// Returns date and time in the form of DOS. Times before 1980 and after 2107 become the first and the last one.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rocknet_config::model::ZipLimits;
+use rocknet_handler::client::Client;
 
 use crate::tree::Tree;
 
@@ -16,4 +17,6 @@ pub struct ArchiveRequest {
     pub relative: Vec<u8>,
     /// Limits of the archive.
     pub limits: ZipLimits,
+    /// Client that requests it.
+    pub client: Client,
 }

@@ -1,17 +1,20 @@
-//! Finds the files and folders of an archive: those to which the listings below its folder lead.
+//! Finds the files and folders of an archive: those to which the listings below its folder lead. A scan runs in short
+//! steps, so that it ends soon after its client has left, and does not occupy a thread while others wait.
 
-use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rocknet_config::model::ZipLimits;
-use rocknet_io::confined_fs::{DirEntry, FileKind, Meta, Root};
+use rocknet_io::confined_fs::{DirEntry, FileKind, Meta, OpenDirectory, OpenError, Root, Symlinks};
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 
-use super::format::ArchiveEntry;
+use super::folder::{Above, ArchiveFolder, join};
+use super::format::{ArchiveEntry, Length};
+use super::limit::ArchivePermit;
 use super::request::ArchiveRequest;
+use super::version::FileVersion;
 use crate::disk_lookup::DiskLookup;
-use crate::failure_log;
+use crate::failure_log::{self, ArchiveBound};
 use crate::path_access::PathAccess;
 use crate::resolve::{self, Target, logged_status};
 use crate::script::NameClass;
@@ -23,77 +26,61 @@ const MAX_PATHS: usize = 8 << 20;
 /// hidden files, count too.
 const NAMES_FOR_EACH_ENTRY: usize = 4;
 
+/// Number of names after which a step ends.
+const STEP_NAMES: usize = 256;
+/// Time after which a step ends.
+const STEP_TIME: Duration = Duration::from_millis(20);
+/// Number of names that are read from a folder at once.
+const NAMES_AT_ONCE: usize = 64;
+
 /// The content of an archive, before it is sent.
 pub struct Scanned {
     /// Files and folders. A folder precedes its content.
-    pub entries: Vec<ArchiveEntry>,
+    pub entries: Vec<ScannedEntry>,
     /// The root in which the entries were found. A replacement of the folder of the site does not affect the archive.
     pub root: Arc<Root>,
+    /// Symbolic links that are followed.
+    pub symlinks: Symlinks,
     /// Path of the folder of the archive below the root.
     pub relative: Vec<u8>,
     /// Length of the first folder in the names of the entries, with its slash.
     pub prefix: usize,
+    /// Length of the archive without compression.
+    pub length: u64,
+    /// Counts the archive until it was sent.
+    pub _permit: ArchivePermit,
 }
 
-/// Finds the entries of an archive. `name`: name of the folder in the archive. `is_wanted` returns false once the
-/// result is of no use. Blocks on the disk.
-///
-/// # Errors
-///
-/// Returns the status of the response if the folder cannot be read or exceeds a limit.
-pub fn scan(
-    request: &ArchiveRequest,
-    name: &str,
-    access: &dyn PathAccess,
-    is_wanted: &dyn Fn() -> bool,
-) -> Result<Scanned, Status> {
-    let tree = &request.tree;
-    let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
-    let mut scan = Scan {
-        lookup: DiskLookup::blocking(),
-        tree,
-        limits: &request.limits,
-        access,
-        entries: Vec::new(),
-        folders: Vec::new(),
-        paths: 0,
-        size: 0,
-        names: 0,
-    };
-    let top = root
-        .stat(&request.relative, tree.symlinks)
-        .map_err(|error| logged_status(&error, tree, &request.relative))?;
-    scan.folders.push(Folder {
-        path: request.path.to_string(),
-        relative: request.relative.clone(),
-        name: format!("{name}/"),
-        depth: 0,
-        modified_unix: seconds(&top),
-        above: Rc::new(Above::of(&top, None)),
-    });
-    while let Some(folder) = scan.folders.pop() {
-        if !is_wanted() {
-            return Err(Status::SERVICE_UNAVAILABLE);
-        }
-        scan.read(&root, &folder)?;
-    }
-    Ok(Scanned {
-        entries: scan.entries,
-        root,
-        relative: request.relative.clone(),
-        prefix: name.len() + 1,
-    })
+/// A file or folder of an archive, before it is sent.
+pub struct ScannedEntry {
+    /// The entry in the archive.
+    pub entry: ArchiveEntry,
+    /// State of the file; `None` for a folder.
+    pub version: Option<FileVersion>,
+}
+
+/// Result of a step of a scan.
+pub enum Step<A> {
+    /// The scan has not ended.
+    More(Box<Scan<A>>),
+    /// The scan has ended.
+    Done(Box<Scanned>),
 }
 
 /// State of a scan.
-struct Scan<'s> {
+pub struct Scan<A> {
+    request: ArchiveRequest,
+    /// Name of the folder in the archive.
+    name: String,
+    access: A,
+    permit: ArchivePermit,
     lookup: DiskLookup,
-    tree: &'s Tree,
-    limits: &'s ZipLimits,
-    access: &'s dyn PathAccess,
-    entries: Vec<ArchiveEntry>,
-    /// Folders that are not read yet.
-    folders: Vec<Folder>,
+    root: Arc<Root>,
+    stage: Stage,
+    entries: Vec<ScannedEntry>,
+    length: Length,
+    /// Folders that are not read yet. The last one is read first.
+    folders: Vec<ArchiveFolder>,
     /// Bytes of all paths so far.
     paths: usize,
     /// Size of all files so far.
@@ -102,126 +89,237 @@ struct Scan<'s> {
     names: usize,
 }
 
-/// A folder to read.
-struct Folder {
-    /// Decoded path in URLs, with a slash at both ends.
-    path: String,
-    /// Path below the root.
-    relative: Vec<u8>,
-    /// Path in the archive, with a slash at the end.
-    name: String,
-    depth: usize,
-    modified_unix: i64,
-    above: Rc<Above>,
+/// The next part of a scan.
+enum Stage {
+    /// The last of the folders that are not read yet.
+    NextFolder,
+    /// The rest of the names of a folder.
+    Reading(Box<Reading>),
+    /// The rest of the entries of a folder, in order.
+    Adding(Box<Adding>),
+    End,
 }
 
-/// Identity of a folder, and of the folders above it. A symbolic link to one of them would never end.
-struct Above {
-    device: u64,
-    inode: u64,
-    parent: Option<Rc<Above>>,
+struct Reading {
+    folder: ArchiveFolder,
+    directory: OpenDirectory,
+    found: Vec<DirEntry>,
 }
 
-impl Above {
-    fn of(meta: &Meta, parent: Option<Rc<Above>>) -> Above {
-        Above {
-            device: meta.device,
-            inode: meta.inode,
-            parent,
+struct Adding {
+    folder: ArchiveFolder,
+    found: std::vec::IntoIter<(String, DirEntry)>,
+    /// Number of folders that were not read yet when the first entry was added.
+    before: usize,
+}
+
+impl<A: PathAccess> Scan<A> {
+    /// Starts a scan. `name`: name of the folder in the archive. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns the status of the response if the folder cannot be read.
+    pub fn start(
+        request: ArchiveRequest,
+        name: String,
+        access: A,
+        permit: ArchivePermit,
+    ) -> Result<Box<Scan<A>>, Status> {
+        let tree = &request.tree;
+        let root = tree.root().map_err(|_| Status::NOT_FOUND)?;
+        let top = root
+            .stat(&request.relative, tree.symlinks)
+            .map_err(|error| logged_status(&error, tree, &request.relative))?;
+        let folder = ArchiveFolder {
+            tree: Arc::clone(tree),
+            path: request.path.to_string(),
+            relative: request.relative.clone(),
+            name: format!("{name}/"),
+            depth: 0,
+            modified_unix: seconds(&top),
+            above: Arc::new(Above::of(&top, None)),
+        };
+        Ok(Box::new(Scan {
+            name,
+            access,
+            permit,
+            lookup: DiskLookup::blocking_in(Arc::clone(&root)),
+            root,
+            stage: Stage::NextFolder,
+            entries: Vec::new(),
+            length: Length::default(),
+            folders: vec![folder],
+            paths: 0,
+            size: 0,
+            names: 0,
+            request,
+        }))
+    }
+
+    /// Scans further for a short time. Blocks on the disk.
+    ///
+    /// # Errors
+    ///
+    /// Returns the status of the response if a folder cannot be read or the archive would exceed a limit.
+    pub fn step(mut self: Box<Self>) -> Result<Step<A>, Status> {
+        let begin = Instant::now();
+        let mut names = 0;
+        while names < STEP_NAMES && begin.elapsed() < STEP_TIME {
+            let stage = std::mem::replace(&mut self.stage, Stage::End);
+            self.stage = match stage {
+                Stage::NextFolder => {
+                    names += 1;
+                    self.open_next()?
+                }
+                Stage::Reading(reading) => self.read(reading, &mut names)?,
+                Stage::Adding(adding) => {
+                    names += 1;
+                    self.add_next(adding)?
+                }
+                Stage::End => return Ok(Step::Done(Box::new(self.finish()))),
+            };
+        }
+        Ok(Step::More(self))
+    }
+
+    fn finish(self) -> Scanned {
+        Scanned {
+            length: self.length.finish(self.entries.len()),
+            entries: self.entries,
+            root: self.root,
+            symlinks: self.request.tree.symlinks,
+            prefix: self.name.len() + 1,
+            relative: self.request.relative,
+            _permit: self.permit,
         }
     }
 
-    fn contains(&self, meta: &Meta) -> bool {
-        let mut folder = Some(self);
-        while let Some(above) = folder {
-            if (above.device, above.inode) == (meta.device, meta.inode) {
-                return true;
-            }
-            folder = above.parent.as_deref();
+    /// Opens the next folder.
+    fn open_next(&mut self) -> Result<Stage, Status> {
+        let Some(folder) = self.folders.pop() else {
+            return Ok(Stage::End);
+        };
+        match self.root.open_directory(&folder.relative, folder.tree.symlinks) {
+            Ok(directory) => Ok(Stage::Reading(Box::new(Reading {
+                folder,
+                directory,
+                found: Vec::new(),
+            }))),
+            Err(error) => Self::left_out(&folder, &error),
         }
-        false
     }
-}
 
-impl Scan<'_> {
-    /// Adds a folder and its files to the archive, and its folders to those that are read later.
-    fn read(&mut self, root: &Root, folder: &Folder) -> Result<(), Status> {
+    /// Leaves out a folder that was removed or closed meanwhile, unless it is that of the archive.
+    fn left_out(folder: &ArchiveFolder, error: &OpenError) -> Result<Stage, Status> {
+        let is_gone = matches!(error, OpenError::NotFound | OpenError::Forbidden | OpenError::Escapes);
+        if is_gone && folder.depth > 0 {
+            failure_log::archive_without(&folder.tree, &folder.relative, error);
+            return Ok(Stage::NextFolder);
+        }
+        Err(logged_status(error, &folder.tree, &folder.relative))
+    }
+
+    /// Reads the next names of a folder. Adds the folder to the archive when it was read.
+    fn read(&mut self, mut reading: Box<Reading>, names: &mut usize) -> Result<Stage, Status> {
+        let found = self
+            .root
+            .read_directory(&mut reading.directory, NAMES_AT_ONCE, &mut reading.found);
+        let count = match found {
+            Ok(count) => count,
+            Err(error) => return Self::left_out(&reading.folder, &error),
+        };
+        *names += count;
+        self.names += count;
+        if self.names > self.request.limits.entries.saturating_mul(NAMES_FOR_EACH_ENTRY) {
+            return Err(self.exceeds(ArchiveBound::Names));
+        }
+        if count == NAMES_AT_ONCE {
+            return Ok(Stage::Reading(reading));
+        }
+        let Reading { folder, found, .. } = *reading;
         if folder.depth > 0 {
-            self.push(ArchiveEntry::new(folder.name.clone(), 0, folder.modified_unix))?;
+            self.push(ArchiveEntry::new(folder.name.clone(), 0, folder.modified_unix), None)?;
         }
-        let most = self.limits.entries.saturating_mul(NAMES_FOR_EACH_ENTRY) - self.names;
-        let listed = root
-            .list(&folder.relative, self.tree.symlinks, most)
-            .map_err(|error| logged_status(&error, self.tree, &folder.relative))?;
-        self.names += listed.entries.len();
-        if listed.truncated {
-            return Err(self.exceeds("entries"));
-        }
-        let mut entries: Vec<(String, DirEntry)> = listed
-            .entries
+        let mut found: Vec<(String, DirEntry)> = found
             .into_iter()
             .filter_map(|mut entry| Some((std::mem::take(&mut entry.name).into_string().ok()?, entry)))
             .filter(|(name, _)| !name.starts_with('.'))
             .collect();
-        entries.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
-        let first = self.folders.len();
-        for (name, entry) in entries {
-            let relative = join(&folder.relative, name.as_bytes());
-            match entry.meta.kind {
-                FileKind::File => {
-                    let path = format!("{}{name}", folder.path);
-                    self.add_file(&path, &relative, format!("{}{name}", folder.name))?;
-                }
-                FileKind::Directory => self.add_folder(folder, &name, relative, &entry.meta)?,
+        found.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
+        Ok(Stage::Adding(Box::new(Adding {
+            folder,
+            found: found.into_iter(),
+            before: self.folders.len(),
+        })))
+    }
+
+    /// Adds the next file or folder of a folder.
+    fn add_next(&mut self, mut adding: Box<Adding>) -> Result<Stage, Status> {
+        let Some((name, entry)) = adding.found.next() else {
+            // The last folder is read first.
+            self.folders[adding.before..].reverse();
+            return Ok(Stage::NextFolder);
+        };
+        let folder = &adding.folder;
+        let relative = join(&folder.relative, name.as_bytes());
+        match entry.meta.kind {
+            FileKind::File => {
+                let path = format!("{}{name}", folder.path);
+                self.add_file(&path, &relative, format!("{}{name}", folder.name))?;
             }
+            FileKind::Directory => self.add_folder(folder, &name, relative, &entry.meta)?,
         }
-        // The last folder is read first.
-        self.folders[first..].reverse();
-        Ok(())
+        Ok(Stage::Adding(adding))
     }
 
     /// Adds a file if a request for its path would get it.
     fn add_file(&mut self, path: &str, relative: &[u8], name: String) -> Result<(), Status> {
+        let Some(tree) = self.tree_at(path) else { return Ok(()) };
         // A lookup of these files would log that they are not sent.
-        let of_site = self.tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
-        let is_program = self.tree.is_program(&of_site)
-            || self.tree.runs_scripts && NameClass::of(of_site.as_bytes()) != NameClass::File;
-        if is_program || !self.is_reachable(path) {
+        let of_site = tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
+        if tree.is_program(&of_site) || tree.runs_scripts && NameClass::of(of_site.as_bytes()) != NameClass::File {
             return Ok(());
         }
-        match resolve::resolve(&self.lookup, self.tree, path) {
+        let opened = match resolve::resolve(&self.lookup, &tree, path) {
             Target::File {
                 opened,
                 relative: found,
-            } if found == relative => {
-                self.size = self.size.saturating_add(opened.meta.size);
-                if self.size > self.limits.size {
-                    return Err(self.exceeds("size"));
-                }
-                self.push(ArchiveEntry::new(name, opened.meta.size, seconds(&opened.meta)))
-            }
-            _ => Ok(()),
+            } if found == relative => opened,
+            _ => return Ok(()),
+        };
+        let Ok(version) = FileVersion::of(&opened.file) else {
+            return Ok(());
+        };
+        self.size = self.size.saturating_add(opened.meta.size);
+        if self.size > self.request.limits.size {
+            return Err(self.exceeds(ArchiveBound::Size));
         }
+        let entry = ArchiveEntry::new(name, opened.meta.size, seconds(&opened.meta));
+        self.push(entry, Some(version))
     }
 
     /// Adds a folder if a request for its path would list it, or its index file if it has one.
-    fn add_folder(&mut self, parent: &Folder, name: &str, relative: Vec<u8>, meta: &Meta) -> Result<(), Status> {
+    fn add_folder(&mut self, parent: &ArchiveFolder, name: &str, relative: Vec<u8>, meta: &Meta) -> Result<(), Status> {
         let path = format!("{}{name}/", parent.path);
-        if self.tree.is_program(&path) || parent.above.contains(meta) || !self.is_reachable(&path) {
+        if parent.above.contains(meta) {
             return Ok(());
         }
-        let folder = Folder {
+        let Some(tree) = self.tree_at(&path).filter(|tree| !tree.is_program(&path)) else {
+            return Ok(());
+        };
+        let folder = ArchiveFolder {
             name: format!("{}{name}/", parent.name),
             depth: parent.depth + 1,
             modified_unix: seconds(meta),
-            above: Rc::new(Above::of(meta, Some(Rc::clone(&parent.above)))),
+            above: Arc::new(Above::of(meta, Some(Arc::clone(&parent.above)))),
+            tree,
             path,
             relative,
         };
-        match resolve::resolve(&self.lookup, self.tree, &folder.path) {
+        match resolve::resolve(&self.lookup, &folder.tree, &folder.path) {
             Target::Directory { relative: found } if found == folder.relative => {
-                if folder.depth > self.limits.depth {
-                    return Err(self.exceeds("depth"));
+                if folder.depth > self.request.limits.depth {
+                    return Err(self.exceeds(ArchiveBound::Depth));
                 }
                 self.folders.push(folder);
                 Ok(())
@@ -233,7 +331,7 @@ impl Scan<'_> {
                     .and_then(|index| std::str::from_utf8(index).ok());
                 match index {
                     Some(index) => {
-                        self.push(ArchiveEntry::new(folder.name.clone(), 0, seconds(meta)))?;
+                        self.push(ArchiveEntry::new(folder.name.clone(), 0, seconds(meta)), None)?;
                         let path = format!("{}{index}", folder.path);
                         self.add_file(&path, &found, format!("{}{index}", folder.name))
                     }
@@ -244,24 +342,35 @@ impl Scan<'_> {
         }
     }
 
-    /// Returns true if a request for the path would reach this tree.
-    fn is_reachable(&self, path: &str) -> bool {
-        let is_own = SafePath::from_decoded(path).is_ok_and(|safe| safe.as_str() == path && !safe.has_dot_segment());
-        is_own && self.access.reaches_tree(path)
+    /// Returns the tree that a request for the path would reach, if it offers archives of the same files.
+    fn tree_at(&self, path: &str) -> Option<Arc<Tree>> {
+        let safe = SafePath::from_decoded(path).ok()?;
+        if safe.as_str() != path || safe.has_dot_segment() {
+            return None;
+        }
+        let own = &self.request.tree;
+        let tree = self.access.tree_at(path)?;
+        let offers_zip = tree.browse.as_ref().is_some_and(|browse| browse.zip.is_some());
+        (Arc::ptr_eq(&tree, own) || offers_zip && tree.is_at_same_place(own) && tree.symlinks == own.symlinks)
+            .then_some(tree)
     }
 
-    fn push(&mut self, entry: ArchiveEntry) -> Result<(), Status> {
+    fn push(&mut self, mut entry: ArchiveEntry, version: Option<FileVersion>) -> Result<(), Status> {
         self.paths += entry.name.len();
-        if self.entries.len() >= self.limits.entries || self.paths > MAX_PATHS {
-            return Err(self.exceeds("entries"));
+        if self.entries.len() >= self.request.limits.entries {
+            return Err(self.exceeds(ArchiveBound::Entries));
         }
-        self.entries.push(entry);
+        if self.paths > MAX_PATHS {
+            return Err(self.exceeds(ArchiveBound::Paths));
+        }
+        self.length.add(&mut entry);
+        self.entries.push(ScannedEntry { entry, version });
         Ok(())
     }
 
     /// Logs that the folder exceeds a limit, and returns the status of the response.
-    fn exceeds(&self, key: &'static str) -> Status {
-        failure_log::archive_limit(self.tree, key);
+    fn exceeds(&self, bound: ArchiveBound) -> Status {
+        failure_log::archive_limit(&self.request.tree, &self.request.relative, bound);
         Status::FORBIDDEN
     }
 }
@@ -269,14 +378,6 @@ impl Scan<'_> {
 /// Returns the time of the last change in seconds.
 fn seconds(meta: &Meta) -> i64 {
     i64::try_from(meta.modified_ns.div_euclid(1_000_000_000)).unwrap_or(0)
-}
-
-/// Joins the path of a folder below the root with a name.
-fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    match folder {
-        b"." | b"" => name.to_vec(),
-        folder => [folder, b"/", name].concat(),
-    }
 }
 
 impl Scanned {

@@ -13,19 +13,21 @@ use flate2::{Compression, Crc};
 use rocknet_blocking::Pool;
 use rocknet_config::model::Priority;
 use rocknet_handler::response::Stream;
-use rocknet_io::confined_fs::FileKind;
 use rocknet_io::file;
 use rocknet_proto::semantics::media_type::MediaType;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::format::{self, ArchiveEntry, BLOCK};
-use super::scan::Scanned;
+use super::format::{self, BLOCK};
+use super::scan::{Scanned, ScannedEntry};
 use crate::failure_log;
 use crate::stepped::{self, Stepped};
 use crate::tree::Tree;
 
 /// Number of bytes after which a job ends.
 const PIECE: usize = 128 * 1024;
+/// Number of bytes of files after which a job ends. Compression may turn many of them into a few bytes.
+const MAX_INPUT: usize = 256 * 1024;
+/// Number of files after which a job ends, because opening a file may wait for the disk.
+const MAX_FILES: usize = 16;
 /// Level of compression, as for content codings.
 const LEVEL: u32 = 5;
 
@@ -41,14 +43,16 @@ pub struct ArchiveStream {
 
 /// The part that jobs use.
 struct State {
-    /// Held as long as the archive is sent.
-    _permit: OwnedSemaphorePermit,
     tree: Arc<Tree>,
-    scanned: Scanned,
+    scanned: Box<Scanned>,
     compress: bool,
     /// Number of bytes written so far.
     offset: u64,
     position: Position,
+    /// Number of bytes of files that the job has read.
+    input: usize,
+    /// Number of files that the job has opened.
+    files: usize,
 }
 
 /// The next part of the archive.
@@ -76,23 +80,18 @@ struct Content {
 
 impl ArchiveStream {
     /// Starts an archive.
-    pub fn new(
-        tree: Arc<Tree>,
-        scanned: Scanned,
-        compress: bool,
-        pool: Pool,
-        permit: OwnedSemaphorePermit,
-    ) -> ArchiveStream {
+    pub fn new(tree: Arc<Tree>, scanned: Box<Scanned>, compress: bool, pool: Pool) -> ArchiveStream {
         ArchiveStream {
-            length: (!compress).then(|| format::length(&scanned.entries)),
+            length: (!compress).then_some(scanned.length),
             priority: tree.route.priority,
             state: Some(Box::new(State {
-                _permit: permit,
                 tree,
                 scanned,
                 compress,
                 offset: 0,
                 position: Position::Entry(0),
+                input: 0,
+                files: 0,
             })),
             pool,
         }
@@ -116,19 +115,20 @@ impl Stepped for Box<State> {
 }
 
 impl State {
-    /// Writes the next piece. Returns it, and also the state if the archive has not ended.
+    /// Writes the next piece, which may be empty. Returns it, and also the state if the archive has not ended.
     fn write_piece(mut self: Box<State>) -> io::Result<(Bytes, Option<Box<State>>)> {
         let mut out = Vec::with_capacity(PIECE + PIECE / 4);
         let before = self.offset;
-        while out.len() < PIECE {
+        (self.input, self.files) = (0, 0);
+        while out.len() < PIECE && self.input < MAX_INPUT && self.files < MAX_FILES {
             let position = std::mem::replace(&mut self.position, Position::End);
             let start = out.len();
             self.position = match position {
                 Position::Entry(index) => self.begin(index, &mut out)?,
                 Position::Content(index, content) => self.proceed(index, content, &mut out)?,
                 Position::Central(index, central) => match self.scanned.entries.get(index) {
-                    Some(entry) => {
-                        entry.push_central(&mut out);
+                    Some(found) => {
+                        found.entry.push_central(&mut out);
                         Position::Central(index + 1, central)
                     }
                     None => {
@@ -148,7 +148,7 @@ impl State {
     /// Writes the local header of an entry.
     fn begin(&mut self, index: usize, out: &mut Vec<u8>) -> io::Result<Position> {
         let offset = self.offset;
-        let Some(entry) = self.scanned.entries.get_mut(index) else {
+        let Some(ScannedEntry { entry, .. }) = self.scanned.entries.get_mut(index) else {
             return Ok(Position::Central(0, offset));
         };
         entry.offset = offset;
@@ -158,10 +158,11 @@ impl State {
         if !entry.has_content() {
             return Ok(Position::Entry(index + 1));
         }
-        let entry = &self.scanned.entries[index];
-        let is_compressed = self.compress && MediaType::of_name(&entry.name).compressible;
+        self.files += 1;
+        let found = &self.scanned.entries[index];
+        let is_compressed = self.compress && MediaType::of_name(&found.entry.name).compressible;
         let content = Box::new(Content {
-            file: self.open(entry)?,
+            file: self.open(found)?,
             read: 0,
             crc: Crc::new(),
             start: offset + header,
@@ -170,30 +171,31 @@ impl State {
         Ok(Position::Content(index, content))
     }
 
-    /// Opens the file of an entry. Fails if it is shorter than it was, because its size was announced.
-    fn open(&self, entry: &ArchiveEntry) -> io::Result<File> {
-        let relative = self.scanned.path_of(entry);
-        let opened = self
-            .scanned
-            .root
-            .open_file(&relative, self.tree.symlinks)
+    /// Opens the file of an entry. Fails if it is another one than before, because its size was announced and its
+    /// content would not belong to that of the other files.
+    fn open(&self, found: &ScannedEntry) -> io::Result<File> {
+        let relative = self.scanned.path_of(&found.entry);
+        let opened = self.scanned.root.open_file(&relative, self.scanned.symlinks);
+        opened
             .map_err(|error| io::Error::other(error.to_string()))
-            .and_then(|opened| match opened.meta.kind {
-                FileKind::File if opened.meta.size >= entry.size => Ok(opened.file),
-                _ => Err(io::Error::other("the file became shorter")),
-            });
-        opened.inspect_err(|error| failure_log::archive_cut(&self.tree, &relative, error))
+            .and_then(|opened| check(found, &opened.file).map(|()| opened.file))
+            .inspect_err(|error| failure_log::archive_cut(&self.tree, &relative, error))
     }
 
     /// Reads and writes the next part of a file, and the data descriptor at its end.
     fn proceed(&mut self, index: usize, mut content: Box<Content>, out: &mut Vec<u8>) -> io::Result<Position> {
-        let size = self.scanned.entries[index].size;
+        let found = &self.scanned.entries[index];
+        let size = found.entry.size;
         let length = (size - content.read).min(BLOCK as u64) as usize;
         let is_last = content.read + length as u64 == size;
         let start = out.len();
-        if let Err(error) = content.copy(length, is_last, out) {
-            let relative = self.scanned.path_of(&self.scanned.entries[index]);
-            failure_log::archive_cut(&self.tree, &relative, &error);
+        self.input += length;
+        let mut copied = content.copy(length, is_last, out);
+        if is_last {
+            copied = copied.and_then(|()| check(found, &content.file));
+        }
+        if let Err(error) = copied {
+            failure_log::archive_cut(&self.tree, &self.scanned.path_of(&found.entry), &error);
             return Err(error);
         }
         if !is_last {
@@ -202,12 +204,17 @@ impl State {
         if let Some(encoder) = content.encoder {
             out.extend_from_slice(&encoder.finish()?);
         }
-        let entry = &mut self.scanned.entries[index];
+        let ScannedEntry { entry, .. } = &mut self.scanned.entries[index];
         entry.crc = content.crc.sum();
         entry.packed = self.offset + (out.len() - start) as u64 - content.start;
         entry.push_descriptor(out);
         Ok(Position::Entry(index + 1))
     }
+}
+
+/// Fails if an open file is not the one that was found for the entry, or if it has changed.
+fn check(found: &ScannedEntry, file: &File) -> io::Result<()> {
+    found.version.map_or(Ok(()), |version| version.check(file))
 }
 
 impl Content {

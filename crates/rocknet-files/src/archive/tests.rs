@@ -1,6 +1,7 @@
 //! Tests of archives in memory: their content, limits and container.
 
 mod reader;
+mod steps;
 
 use std::fs;
 use std::future::Future;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use rocknet_blocking::Pool;
 use rocknet_config::model::{Browse, Cgi, Php, PhpVersion, Settings, ZipLimits};
+use rocknet_handler::client::Client;
 use rocknet_handler::response::{Body, Response};
 use rocknet_proto::status::Status;
 
@@ -19,12 +21,33 @@ use crate::tree::Tree;
 use reader::read;
 
 /// Reaches every path except those that contain a word.
-#[derive(Clone, Copy)]
-struct Except(&'static str);
+struct Reached(Arc<Tree>, &'static str);
 
-impl PathAccess for Except {
-    fn reaches_tree(&self, path: &str) -> bool {
-        self.0.is_empty() || !path.contains(self.0)
+impl PathAccess for Reached {
+    fn tree_at(&self, path: &str) -> Option<Arc<Tree>> {
+        (self.1.is_empty() || !path.contains(self.1)).then(|| Arc::clone(&self.0))
+    }
+}
+
+const CLIENT: Client = Client::Local;
+
+/// Returns the request for the archive of a folder.
+fn request(root: &Path, path: &str, limits: ZipLimits, change: impl Fn(&mut Settings)) -> ArchiveRequest {
+    let mut settings = Settings {
+        root: Some(root.to_path_buf()),
+        browse: Some(Browse::default()),
+        ..Settings::default()
+    };
+    change(&mut settings);
+    ArchiveRequest {
+        tree: Arc::new(Tree::standalone(&settings, 0).expect("a tree")),
+        path: path.into(),
+        relative: match path.trim_matches('/') {
+            "" => b".".to_vec(),
+            path => path.as_bytes().to_vec(),
+        },
+        limits,
+        client: CLIENT,
     }
 }
 
@@ -36,22 +59,15 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Returns the response with the archive of a folder.
-fn requested(root: &Path, path: &str, limits: ZipLimits, change: impl Fn(&mut Settings), access: Except) -> Response {
-    let mut settings = Settings {
-        root: Some(root.to_path_buf()),
-        browse: Some(Browse::default()),
-        ..Settings::default()
-    };
-    change(&mut settings);
-    let request = ArchiveRequest {
-        tree: Arc::new(Tree::standalone(&settings, 0).expect("a tree")),
-        path: path.into(),
-        relative: match path.trim_matches('/') {
-            "" => b".".to_vec(),
-            path => path.as_bytes().to_vec(),
-        },
-        limits,
-    };
+fn requested(
+    root: &Path,
+    path: &str,
+    limits: ZipLimits,
+    change: impl Fn(&mut Settings),
+    except: &'static str,
+) -> Response {
+    let request = request(root, path, limits, change);
+    let access = Reached(Arc::clone(&request.tree), except);
     block_on(respond(request, access, ArchiveLimit::default(), Pool::new(1)))
 }
 
@@ -74,8 +90,8 @@ fn received(response: Response) -> std::io::Result<(Vec<u8>, Option<u64>)> {
 }
 
 /// Returns the names in the archive of the folder `/d/`, without their first folder.
-fn names(root: &Path, change: impl Fn(&mut Settings), access: Except) -> Vec<String> {
-    let response = requested(root, "/d/", ZipLimits::default(), change, access);
+fn names(root: &Path, change: impl Fn(&mut Settings), except: &'static str) -> Vec<String> {
+    let response = requested(root, "/d/", ZipLimits::default(), change, except);
     let (bytes, length) = received(response).expect("an archive");
     assert_eq!(length, Some(bytes.len() as u64));
     let entries = read(&bytes).into_iter();
@@ -108,7 +124,7 @@ fn files_of_any_size_are_packed_with_and_without_compression() {
             compress,
             ..ZipLimits::default()
         };
-        let response = requested(root.path(), "/d/", limits, |_| {}, Except(""));
+        let response = requested(root.path(), "/d/", limits, |_| {}, "");
         assert_eq!(
             response.fields.value("Content-Disposition"),
             Some("attachment; filename=\"d.zip\"")
@@ -196,13 +212,10 @@ fn an_archive_has_what_listings_lead_to() {
         names.sort();
         names
     };
-    let names = |change: &dyn Fn(&mut Settings), access| up(names(root.path(), change, access));
+    let names = |change: &dyn Fn(&mut Settings), except| up(names(root.path(), change, except));
     // `CON` is a device name of Windows, which no request reaches.
-    assert_eq!(names(&|_| {}, Except("")), without(&["CON"]));
-    assert_eq!(
-        names(&|_| {}, Except("denied")),
-        without(&["CON", "denied/", "denied/x"])
-    );
+    assert_eq!(names(&|_| {}, ""), without(&["CON"]));
+    assert_eq!(names(&|_| {}, "denied"), without(&["CON", "denied/", "denied/x"]));
     let php = |settings: &mut Settings| {
         settings.php = Some(Php::Managed {
             version: PhpVersion::Newest,
@@ -211,11 +224,11 @@ fn an_archive_has_what_listings_lead_to() {
         });
     };
     assert_eq!(
-        names(&php, Except("")),
+        names(&php, ""),
         without(&["CON", "index.phtml", "run.php", "uploads/shell.php"])
     );
     let cgi = |settings: &mut Settings| settings.cgi = Some(Cgi::at("/d/cgi".to_owned()));
-    assert_eq!(names(&cgi, Except("")), without(&["CON", "cgi/", "cgi/program"]));
+    assert_eq!(names(&cgi, ""), without(&["CON", "cgi/", "cgi/program"]));
 }
 
 #[test]
@@ -240,7 +253,7 @@ fn limits_hold_from_both_sides() {
         ("/hidden/", ZipLimits { entries: 9, ..usual() }, 403),
         ("/none/", usual(), 404),
     ] {
-        let response = requested(root.path(), path, limits.clone(), |_| {}, Except(""));
+        let response = requested(root.path(), path, limits.clone(), |_| {}, "");
         assert_eq!(response.status.code(), expected, "{path} {limits:?}");
     }
 }
@@ -249,23 +262,21 @@ fn limits_hold_from_both_sides() {
 fn concurrent_archives_are_bounded() {
     let root = tempfile::tempdir().expect("a folder");
     write(root.path(), "d/a", "a");
-    let settings = Settings {
-        root: Some(root.path().to_path_buf()),
-        browse: Some(Browse::default()),
-        ..Settings::default()
-    };
-    let tree = Arc::new(Tree::standalone(&settings, 0).expect("a tree"));
     let (limit, pool) = (ArchiveLimit::default(), Pool::new(1));
-    let start = || {
-        let request = ArchiveRequest {
-            tree: Arc::clone(&tree),
-            path: "/d/".into(),
-            relative: b"d".to_vec(),
-            limits: ZipLimits::default(),
+    let start_for = |client, per_client| {
+        let limits = ZipLimits {
+            per_client,
+            ..ZipLimits::default()
         };
-        block_on(respond(request, Except(""), limit.clone(), pool.clone()))
+        let request = ArchiveRequest {
+            client,
+            ..request(root.path(), "/d/", limits, |_| {})
+        };
+        let access = Reached(Arc::clone(&request.tree), "");
+        block_on(respond(request, access, limit.clone(), pool.clone()))
     };
-    let mut open: Vec<Response> = (0..MAX_ARCHIVES).map(|_| start()).collect();
+    let start = || start_for(CLIENT, 1);
+    let mut open: Vec<Response> = (0..limit::MAX_ARCHIVES).map(|_| start()).collect();
     assert!(open.iter().all(|response| response.status == Status::OK));
     let refused = start();
     assert_eq!(refused.status, Status::SERVICE_UNAVAILABLE);
@@ -275,6 +286,16 @@ fn concurrent_archives_are_bounded() {
     // An archive that was sent counts no longer.
     open.pop().map(received).expect("a response").expect("an archive");
     assert_eq!(start().status, Status::OK);
+    open.clear();
+    let client = Client::Ip {
+        address: [192, 0, 2, 1].into(),
+        port: 1,
+    };
+    open.extend((0..2).map(|_| start_for(client, 2)));
+    let refused = start_for(client, 2);
+    assert_eq!(refused.status, Status::TOO_MANY_REQUESTS);
+    assert_eq!(refused.fields.value("Retry-After"), Some(RETRY_AFTER_S));
+    assert_eq!(start().status, Status::OK, "another client");
 }
 
 #[test]
@@ -282,7 +303,7 @@ fn a_file_that_becomes_shorter_cuts_the_archive_and_a_longer_one_is_sent_as_it_w
     let root = tempfile::tempdir().expect("a folder");
     write(root.path(), "d/a", [1; 300_000]);
     write(root.path(), "d/b", "b");
-    let start = || requested(root.path(), "/d/", ZipLimits::default(), |_| {}, Except(""));
+    let start = || requested(root.path(), "/d/", ZipLimits::default(), |_| {}, "");
     let response = start();
     write(root.path(), "d/a", [1; 400_000]);
     let (bytes, length) = received(response).expect("an archive");
@@ -299,43 +320,21 @@ fn a_file_that_becomes_shorter_cuts_the_archive_and_a_longer_one_is_sent_as_it_w
 }
 
 #[test]
-fn an_unwanted_scan_ends() {
-    let root = tempfile::tempdir().expect("a folder");
-    write(root.path(), "d/a/b/c", "c");
-    let settings = Settings {
-        root: Some(root.path().to_path_buf()),
-        browse: Some(Browse::default()),
-        ..Settings::default()
-    };
-    let request = ArchiveRequest {
-        tree: Arc::new(Tree::standalone(&settings, 0).expect("a tree")),
-        path: "/d/".into(),
-        relative: b"d".to_vec(),
-        limits: ZipLimits::default(),
-    };
-    let asked = std::cell::Cell::new(0);
-    let is_wanted = || {
-        asked.set(asked.get() + 1);
-        asked.get() < 2
-    };
-    assert!(scan::scan(&request, "d", &Except(""), &is_wanted).is_err());
-    assert_eq!(asked.get(), 2);
-}
-
-#[test]
 fn more_than_65534_entries_use_the_64_bit_form() {
     for count in [0, 1, 65_534, 65_535, 70_000] {
         let mut entries: Vec<ArchiveEntry> = (0..count).map(|n| ArchiveEntry::new(format!("d/{n}"), 0, n)).collect();
+        let mut length = format::Length::default();
         let mut bytes = Vec::new();
         for entry in &mut entries {
-            entry.offset = bytes.len() as u64;
+            length.add(entry);
+            assert_eq!(entry.offset, bytes.len() as u64);
             entry.push_local_header(&mut bytes);
         }
         let start = bytes.len() as u64;
         entries.iter().for_each(|entry| entry.push_central(&mut bytes));
         let end = bytes.len() as u64;
         format::push_end(&mut bytes, entries.len(), start, end);
-        assert_eq!(format::length(&entries), bytes.len() as u64);
+        assert_eq!(length.finish(entries.len()), bytes.len() as u64);
         let found = read(&bytes);
         assert_eq!(found.len(), count as usize);
         assert!(found.iter().zip(0..).all(|(entry, n)| entry.modified_unix == Some(n)));

@@ -1,4 +1,5 @@
-//! Lists the files and folders of a directory, and the links to files and folders that may be followed.
+//! Lists the files and folders of a directory, and the links to files and folders that may be followed, at once or in
+//! steps.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -7,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::fs::{AtFlags, Dir};
 use rustix::io::Errno;
 
-use super::{Meta, OpenError, meta};
+use super::{Meta, OpenError, Symlinks, meta};
 
 /// Name in a directory with the attributes of the file; for a link, the attributes of its target.
 #[derive(Clone, Debug)]
@@ -27,37 +28,54 @@ pub struct Listing {
     pub truncated: bool,
 }
 
-/// Reads at most `max_entries` names of `directory`. `stat_target` returns the attributes of the target of the link
-/// with the given name.
+/// A directory that is read in steps.
+pub struct OpenDirectory {
+    stream: Dir,
+    /// Validated path below the root.
+    pub(super) relative: Vec<u8>,
+    /// Symbolic links that are followed.
+    pub(super) symlinks: Symlinks,
+}
+
+impl OpenDirectory {
+    /// Starts reading an open directory.
+    pub(super) fn new(directory: OwnedFd, relative: &[u8], symlinks: Symlinks) -> Result<OpenDirectory, OpenError> {
+        Ok(OpenDirectory {
+            stream: Dir::new(directory)?,
+            relative: relative.to_vec(),
+            symlinks,
+        })
+    }
+}
+
+/// Reads at most `max_names` further names, and appends those of files and folders to `entries`. Returns the number of
+/// names read. `stat_target` returns the attributes of the target of the link with the given name.
 pub(super) fn read(
-    directory: OwnedFd,
-    max_entries: usize,
-    stat_target: impl Fn(&[u8]) -> Result<Meta, OpenError>,
-) -> Result<Listing, OpenError> {
-    let mut stream = Dir::new(directory)?;
-    let mut listing = Listing::default();
+    directory: &mut OpenDirectory,
+    max_names: usize,
+    entries: &mut Vec<DirEntry>,
+    stat_target: impl Fn(&OpenDirectory, &[u8]) -> Result<Meta, OpenError>,
+) -> Result<usize, OpenError> {
     let mut seen = 0;
-    while let Some(entry) = stream.read() {
+    while seen < max_names
+        && let Some(entry) = directory.stream.read()
+    {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name == b"." || name == b".." {
             continue;
         }
         // Names that are left out count too, so that a directory with a million sockets takes no longer than others.
-        if seen == max_entries {
-            listing.truncated = true;
-            break;
-        }
         seen += 1;
-        let meta = match rustix::fs::statat(stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) if meta::is_link(&stat) => stat_target(name),
+        let meta = match rustix::fs::statat(directory.stream.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if meta::is_link(&stat) => stat_target(directory, name),
             Ok(stat) => Meta::from_stat(&stat),
             // The file was removed after its name had been read.
             Err(Errno::NOENT) => continue,
             Err(errno) => Err(errno.into()),
         };
         match meta {
-            Ok(meta) => listing.entries.push(DirEntry {
+            Ok(meta) => entries.push(DirEntry {
                 name: OsString::from_vec(name.to_vec()),
                 meta,
             }),
@@ -66,7 +84,7 @@ pub(super) fn read(
             Err(_) => {}
         }
     }
-    Ok(listing)
+    Ok(seen)
 }
 
 #[cfg(test)]
@@ -104,6 +122,10 @@ mod tests {
             ];
             assert_eq!(found, expected);
             assert!(!listing.truncated);
+            let mut directory = root.open_directory(b"sub", Symlinks::Inside).unwrap();
+            let mut entries = Vec::new();
+            let counts = [4, 3, 4, 4].map(|max| root.read_directory(&mut directory, max, &mut entries).unwrap());
+            assert_eq!((counts, entries.len()), ([4, 3, 0, 0], expected.len()));
             // The directory has seven names, including those that are left out.
             for (max, truncated) in [(0, true), (6, true), (7, false)] {
                 let listing = root.list(b"sub", Symlinks::Inside, max).unwrap();

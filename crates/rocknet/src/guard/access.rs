@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{Priority, Settings};
+use rocknet_config::model::{self, Auth, Priority, Settings};
 use rocknet_handler::guard::{Admission, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
@@ -17,6 +17,26 @@ use crate::registries::Registries;
 /// Returns true if a route with these settings restricts access.
 pub(super) fn is_needed(settings: &Settings) -> bool {
     !settings.is_open()
+}
+
+/// Restrictions of access to a route. A client that was admitted to one route is admitted to every route with equal
+/// restrictions.
+#[derive(PartialEq, Eq)]
+pub struct Restrictions {
+    access: model::Access,
+    auth: Option<Auth>,
+}
+
+impl Restrictions {
+    /// Returns the restrictions of a route with these settings; `None` if every client may enter.
+    pub fn of(settings: &Settings) -> Option<Box<Restrictions>> {
+        is_needed(settings).then(|| {
+            Box::new(Restrictions {
+                access: settings.access.clone(),
+                auth: settings.auth.clone(),
+            })
+        })
+    }
 }
 
 /// Creates the guard of a route.

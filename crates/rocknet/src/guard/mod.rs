@@ -11,6 +11,8 @@ use rocknet_handler::guard::Guard;
 
 use crate::registries::Registries;
 
+pub use access::Restrictions;
+
 /// One entry of the table.
 struct GuardEntry {
     /// Returns true if a route with these settings needs the guard.

@@ -60,11 +60,16 @@ pub(super) fn list_directory(
     let zip = tree.browse.as_ref().and_then(|browse| browse.zip.clone());
     let work: HandlerFuture = match zip.filter(|_| query.zip) {
         Some(limits) => {
+            let Some(client) = context.client else {
+                let response = fixed::error(Status::INTERNAL_SERVER_ERROR);
+                return finish(worker, context, Some(request), response);
+            };
             let request = ArchiveRequest {
                 tree,
                 path,
                 relative,
                 limits,
+                client,
             };
             let limit = worker.shared.registries.archive_limit.clone();
             Box::pin(async move { archive::respond(request, access, limit, pool).await.into() })

@@ -10,6 +10,7 @@ use rocknet_proto::request::{OwnedRequest, Request, split_target};
 
 use super::context::RequestContext;
 use super::{facts, immediate, route};
+use crate::endpoint::Endpoint;
 use crate::exchange::Client;
 use crate::files::disk_lookup::DiskLookup;
 use crate::files::existence::existence;
@@ -23,8 +24,8 @@ use crate::values;
 /// The files below a folder whose listing or archive was requested.
 ///
 /// A guard decides about the client, and not about the path. The client was admitted to the route of the folder, so
-/// paths of the same route need no further check. Paths of other routes are left out, even if their guards would admit
-/// the client.
+/// paths of the same route need no further check, and neither do those of a route with the same restrictions or with
+/// none. Paths of routes with other restrictions are left out, even if their guards would admit the client.
 pub(super) struct ReachablePaths {
     snapshot: Arc<Snapshot>,
     /// Number of the site.
@@ -48,9 +49,9 @@ impl ReachablePaths {
         tree: &Arc<Tree>,
         folder: &Arc<str>,
     ) -> Option<ReachablePaths> {
-        let sent = split_target(request.target).0;
-        // A target in absolute form ends with the path. A rule may also rewrite a path without a final slash.
-        let is_rewritten = !sent.ends_with(request.path) && sent.starts_with(b"/") && sent.ends_with(b"/");
+        let sent = path_of_target(request.target);
+        // A rule may also rewrite a path without a final slash, and then no path below it is rewritten likewise.
+        let raw_folder = if sent.ends_with(b"/") { sent } else { request.path };
         Some(ReachablePaths {
             snapshot: Arc::clone(&context.config.snapshot),
             site: context.site?,
@@ -59,19 +60,28 @@ impl ReachablePaths {
             request: OwnedRequest::clone(context.request.as_ref()?),
             tree: Arc::clone(tree),
             folder: Arc::clone(folder),
-            raw_folder: if is_rewritten { sent } else { request.path }.to_vec(),
+            raw_folder: raw_folder.to_vec(),
         })
+    }
+
+    /// Returns true if a client that was admitted to the folder is admitted to the endpoint.
+    fn is_admitted(&self, routes: &SiteRoutes, endpoint: &Endpoint) -> bool {
+        let is_own = |endpoint: &Endpoint| {
+            let tree = endpoint.tree.as_ref();
+            tree.is_some_and(|tree| Arc::ptr_eq(tree, &self.tree))
+        };
+        let own = routes.endpoint(&self.folder);
+        is_own(endpoint)
+            || endpoint.restrictions.is_none()
+            // An application may lead to a folder of an internal route, whose guards then did not check the request.
+            || is_own(own) && !own.route.internal && endpoint.restrictions == own.restrictions
     }
 }
 
 impl PathAccess for ReachablePaths {
-    fn reaches_tree(&self, path: &str) -> bool {
-        let (Some(site), Some(rest)) = (
-            self.snapshot.sites.get(self.site as usize),
-            path.strip_prefix(&*self.folder),
-        ) else {
-            return false;
-        };
+    fn tree_at(&self, path: &str) -> Option<Arc<Tree>> {
+        let site = self.snapshot.sites.get(self.site as usize)?;
+        let rest = path.strip_prefix(&*self.folder)?;
         let mut raw = self.raw_folder.clone();
         push_encoded(&mut raw, rest);
         let view = self.request.view();
@@ -90,20 +100,33 @@ impl PathAccess for ReachablePaths {
                 rewritten = target;
                 request = view.with_lookup_target(&rewritten);
             }
-            Some(_) => return false,
+            Some(_) => return None,
         }
-        let Ok(resolved) = route::resolve(routes, request.path) else {
-            return false;
-        };
+        let resolved = route::resolve(routes, request.path).ok()?;
         let endpoint = resolved.endpoint;
-        resolved.is_file_path
+        // The guards of the path with the other form of its slash check a request, too.
+        let toggled = routes.endpoint_with_toggled_trailing_slash(path);
+        let is_sent = resolved.is_file_path
             && resolved.path == path
-            && endpoint.tree.as_ref().is_some_and(|tree| Arc::ptr_eq(tree, &self.tree))
-            && immediate::route_response(endpoint, &request, path, &values).is_none()
-            && routes
-                .endpoint_with_toggled_trailing_slash(path)
-                .is_none_or(|other| Arc::ptr_eq(other, endpoint))
+            && self.is_admitted(routes, endpoint)
+            && toggled.is_none_or(|other| self.is_admitted(routes, other))
+            && immediate::route_response(endpoint, &request, path, &values).is_none();
+        endpoint.tree.clone().filter(|_| is_sent)
     }
+}
+
+/// Returns the path of a request target in origin form or absolute form, without its query.
+fn path_of_target(target: &[u8]) -> &[u8] {
+    let sent = split_target(target).0;
+    if sent.starts_with(b"/") {
+        return sent;
+    }
+    let authority = sent
+        .windows(3)
+        .position(|window| window == b"://")
+        .map_or(0, |at| at + 3);
+    let path = sent[authority..].iter().position(|&byte| byte == b'/');
+    path.map_or(b"/", |at| &sent[authority + at..])
 }
 
 /// Data of a request for a file of the folder. Its lookups wait for the disk, because a job of the blocking pool makes
@@ -155,6 +178,25 @@ fn push_encoded(raw: &mut Vec<u8>, path: &str) {
             b'/' | b'-' | b'.' | b'_' | b'~' => raw.push(byte),
             byte if byte.is_ascii_alphanumeric() => raw.push(byte),
             byte => raw.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_of_a_target_is_found_in_both_forms() {
+        for (target, expected) in [
+            ("/a/b/?zip", "/a/b/"),
+            ("/", "/"),
+            ("http://example.com/a/b/?u=http://x/y", "/a/b/"),
+            ("http://example.com", "/"),
+            ("http://example.com?x/y", "/"),
+            ("https://[::1]:8443/a//b", "/a//b"),
+        ] {
+            assert_eq!(path_of_target(target.as_bytes()), expected.as_bytes(), "{target}");
         }
     }
 }

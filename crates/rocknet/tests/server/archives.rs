@@ -199,6 +199,110 @@ fn files_that_a_request_would_not_get_are_left_out() {
 }
 
 #[test]
+fn routes_with_other_settings_belong_to_the_archive() {
+    let routes = r#"
+route."/d/sub/*" = { priority = "low", headers = { X-A = "1" } }
+route."/d/a.txt" = { headers = { X-A = "1" } }
+route."/d/flat/*" = { browse = true }
+route."/d/guarded/*" = { root = "other" }
+"#;
+    let files_with = |keys: &str| {
+        let server = Running::site(folder(), &format!("{ZIP}\n{keys}{routes}"));
+        files(&server.get("/d/?zip").body)
+    };
+    let sub = ["d/sub/b b.txt", "d/sub/é\"'.txt"];
+    let found = files_with("");
+    assert!(
+        sub.iter()
+            .chain(&["d/a.txt"])
+            .all(|name| found.iter().any(|found| found == name))
+    );
+    // Listings without archives, and another folder.
+    assert!(
+        found
+            .iter()
+            .all(|name| !name.contains("flat") && !name.contains("guarded")),
+        "{found:?}"
+    );
+    // The routes inherit the restrictions of the site, or lift them.
+    let allowed = files_with("allow = [\"127.0.0.0/8\", \"::1\"]\n");
+    assert_eq!(allowed, found);
+    let lifted = r#"
+route."/d/denied/*" = { allow = ["127.0.0.0/8"] }
+route."/d/moved/*" = { deny = ["10.0.0.0/8"] }
+route."/d/internal/*" = { allow = ["all"] }
+"#;
+    let mixed = files_with(&format!("allow = [\"127.0.0.0/8\", \"::1\"]\n{lifted}"));
+    assert!(mixed.contains(&"d/internal/x".to_owned()), "{mixed:?}");
+    // The client may open these files, but the restrictions of their routes differ.
+    assert!(
+        mixed
+            .iter()
+            .all(|name| !name.contains("denied") && !name.contains("moved")),
+        "{mixed:?}"
+    );
+}
+
+/// The path that a rule leads to may be the end of the path that was sent.
+#[test]
+fn the_rules_for_the_sent_path_apply_to_the_files_of_a_rewritten_folder() {
+    let rules = r#"
+[[site.default.rule]]
+path = "/alias/d/sub/*"
+respond = 403
+
+[[site.default.rule]]
+path = "/alias/*"
+rewrite = "/{*}"
+"#;
+    let server = Running::site(folder(), &format!("{ZIP}\n{rules}"));
+    let mut client = server.connect();
+    client.get("/alias/d/a.txt").expect("rewritten", 200, &[]);
+    client.get("/alias/d/sub/b%20b.txt").expect("refused", 403, &[]);
+    let found = files(&client.get("/alias/d/?zip").body);
+    assert!(found.contains(&"d/a.txt".to_owned()));
+    assert!(found.iter().all(|name| !name.contains("sub")), "{found:?}");
+}
+
+/// A client that does not read leaves places for other clients.
+#[test]
+fn a_client_has_a_few_archives_at_a_time() {
+    let folder = folder();
+    folder.sparse("www/large/zeros", 1 << 30);
+    let server = Running::start(
+        folder,
+        &format!(
+            "[server]\nworkers = 1\nblocking_threads = 2\ntrusted_proxies = [\"127.0.0.1\"]\n{}",
+            site("browse = { zip = { per_client = 2 } }")
+        ),
+    );
+    let start = |address: &str| {
+        let mut client: Client = server.connect();
+        let head = format!("GET /large/?zip HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {address}\r\n\r\n");
+        client.send(&head);
+        let head = client.head();
+        (client, head)
+    };
+    let mut held: Vec<_> = ["2001:db8::1", "2001:db8::2"].map(start).into();
+    for (_, head) in &held {
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    }
+    let (_, refused) = start("2001:db8::3");
+    assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
+    assert!(
+        refused.to_ascii_lowercase().contains("\r\nretry-after: 10"),
+        "{refused}"
+    );
+    assert!(
+        start("2001:db8:0:1::1").1.starts_with("HTTP/1.1 200"),
+        "another network"
+    );
+    held.clear();
+    server.wait_until_idle();
+    assert!(start("2001:db8::3").1.starts_with("HTTP/1.1 200"));
+}
+
+#[test]
 fn a_password_protects_the_archive_of_its_folder() {
     let keys = format!(
         "{ZIP}\nroute.\"/d/guarded/*\" = {{ auth = {{ bob = \"{}\" }} }}",
@@ -275,4 +379,5 @@ over_http3! {
     names_in_header_fields_are_encoded,
     compressed_archives_have_no_length,
     files_that_a_request_would_not_get_are_left_out,
+    routes_with_other_settings_belong_to_the_archive,
 }

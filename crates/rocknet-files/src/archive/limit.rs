@@ -1,0 +1,149 @@
+//! Limits on the archives that one server makes at the same time, in total and for each client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rocknet_handler::client::Client;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Maximum number of archives that one server makes at the same time.
+pub const MAX_ARCHIVES: usize = 32;
+/// Maximum number of folders that one server scans at the same time. Further scans wait. It is above the default number
+/// of archives of one client.
+const MAX_SCANS: usize = 8;
+
+/// Limits the archives that one server makes at the same time. All clones share the limit.
+#[derive(Clone)]
+pub struct ArchiveLimit(Arc<Counts>);
+
+struct Counts {
+    archives: Arc<Semaphore>,
+    scans: Arc<Semaphore>,
+    /// Number of archives of each client that has one. It has at most [`MAX_ARCHIVES`] entries.
+    clients: Mutex<HashMap<u128, usize>>,
+}
+
+/// Reason for which no further archive may be made now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The server makes as many archives as it may.
+    Server,
+    /// The client downloads as many archives as it may.
+    Client,
+}
+
+/// Permission to make one archive, held until it was sent.
+pub struct ArchivePermit {
+    _archive: OwnedSemaphorePermit,
+    counts: Arc<Counts>,
+    /// Key of the client; `None` if it is not counted.
+    client: Option<u128>,
+}
+
+impl Default for ArchiveLimit {
+    fn default() -> ArchiveLimit {
+        ArchiveLimit(Arc::new(Counts {
+            archives: Arc::new(Semaphore::new(MAX_ARCHIVES)),
+            scans: Arc::new(Semaphore::new(MAX_SCANS)),
+            clients: Mutex::default(),
+        }))
+    }
+}
+
+impl ArchiveLimit {
+    /// Counts an archive of a client until the permit is dropped. `per_client`: maximum number of archives of the
+    /// client, including this one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server or the client has as many archives as it may.
+    pub fn acquire(&self, client: Client, per_client: usize) -> Result<ArchivePermit, Refusal> {
+        let client = client.count_key();
+        let mut clients = self.0.clients();
+        let count = client.and_then(|client| clients.get(&client)).copied().unwrap_or(0);
+        // A client above its own limit learns of that, even if the server has no free place either.
+        if client.is_some() && count >= per_client {
+            return Err(Refusal::Client);
+        }
+        let archive = Arc::clone(&self.0.archives);
+        let archive = archive.try_acquire_owned().map_err(|_| Refusal::Server)?;
+        if let Some(client) = client {
+            clients.insert(client, count + 1);
+        }
+        drop(clients);
+        Ok(ArchivePermit {
+            _archive: archive,
+            counts: Arc::clone(&self.0),
+            client,
+        })
+    }
+
+    /// Waits until a further folder may be scanned. The semaphore is never closed, so the result is `None` never.
+    pub async fn scan(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.scans).acquire_owned().await.ok()
+    }
+}
+
+impl Counts {
+    /// Locks the counts of clients. Poisoning is ignored, because no code that can panic runs while they are locked.
+    fn clients(&self) -> MutexGuard<'_, HashMap<u128, usize>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ArchivePermit {
+    fn drop(&mut self) {
+        let Some(client) = self.client else { return };
+        let mut clients = self.counts.clients();
+        match clients.get_mut(&client) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                clients.remove(&client);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(address: &str) -> Client {
+        Client::Ip {
+            address: address.parse().expect("an address"),
+            port: 0,
+        }
+    }
+
+    #[test]
+    fn one_client_leaves_places_for_others() {
+        let limit = ArchiveLimit::default();
+        let refusal = |client, most| limit.acquire(client, most).err();
+        let mut held: Vec<_> = (0..4)
+            .map(|n| limit.acquire(client(&format!("2001:db8::{n}")), 4).expect("a permit"))
+            .collect();
+        // Addresses of one network of 64 bits are one client.
+        assert_eq!(refusal(client("2001:db8::ffff"), 4), Some(Refusal::Client));
+        assert_eq!(
+            refusal(client("2001:db8::ffff"), 5),
+            None,
+            "the limit of another folder"
+        );
+        assert_eq!(refusal(client("2001:db8:0:1::"), 4), None, "another network");
+        held.pop();
+        assert_eq!(refusal(client("2001:db8::ffff"), 4), None, "a permit was released");
+        for n in 0..MAX_ARCHIVES - 4 {
+            let other = client(&format!("192.0.2.{n}"));
+            held.push(limit.acquire(other, 1).expect("a permit"));
+            let mapped = client(&format!("::ffff:192.0.2.{n}"));
+            assert_eq!(refusal(mapped, 1), Some(Refusal::Client), "the same address");
+        }
+        // Clients without a known address share the places of the server only.
+        held.push(limit.acquire(Client::Local, 1).expect("a permit"));
+        assert_eq!(refusal(Client::Local, 1), Some(Refusal::Server));
+        assert_eq!(refusal(client("198.51.100.1"), 1), Some(Refusal::Server));
+        drop(held);
+        assert!(limit.0.clients().is_empty());
+        assert_eq!(limit.0.archives.available_permits(), MAX_ARCHIVES);
+    }
+}
