@@ -25,6 +25,9 @@ mod git;
 #[path = "examples/nextcloud.rs"]
 mod nextcloud;
 
+#[path = "examples/wordpress.rs"]
+mod wordpress;
+
 use client::Client;
 
 /// Time limit of every response, ample for a busy machine.
@@ -120,6 +123,7 @@ const ROWS: &[Row] = &[
     ("nextcloud", "http://localhost:8080/data", NO_FIELDS, 404, &[], &[]),
     ("wordpress", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["WordPress goes here"]),
     ("wordpress", "http://localhost:8080/xmlrpc.php", NO_FIELDS, 403, &[], &[]),
+    ("wordpress", "http://localhost:8080/blog/files/2026/x.php", NO_FIELDS, 403, &[], &[]),
     ("wordpress", "http://localhost:8080/ebb-at-noon/", NO_FIELDS, 404, &[], &[]),
     ("websocket", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["nothing yet", "new WebSocket"]),
     ("vhosts", "http://a.localhost:8080/", NO_FIELDS, 200, &[HTML], &["Alder Books"]),
