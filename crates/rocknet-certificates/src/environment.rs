@@ -57,6 +57,10 @@ impl Environment for ServerEnvironment<'_> {
         ProcessEnvironment.kind(path)
     }
 
+    fn is_hidden(&self, path: &Path) -> bool {
+        ProcessEnvironment.is_hidden(path)
+    }
+
     fn current_dir(&self) -> PathBuf {
         ProcessEnvironment.current_dir()
     }

@@ -65,6 +65,7 @@ fn error(at: usize, failure: &PemFileError) -> CertificateFinding {
         at,
         part: failure.part(),
         severity: Severity::Error,
+        is_about_validity: false,
         message: failure.to_string(),
         help: failure.help().to_owned(),
     }
@@ -82,12 +83,17 @@ fn warnings(
         at,
         part: CertificatePart::Certificate,
         severity: Severity::Warning,
+        is_about_validity: false,
         message,
         help: help.to_owned(),
     };
+    let of_validity = |message: String, help: &str| CertificateFinding {
+        is_about_validity: true,
+        ..warning(message, help)
+    };
     let mut all = Vec::new();
     if certificate.not_after() < now {
-        all.push(warning(
+        all.push(of_validity(
             format!(
                 "{path}: the certificate expired on {}",
                 http_date(certificate.not_after())
@@ -95,7 +101,7 @@ fn warnings(
             "browsers will refuse it: put a renewed one into the file",
         ));
     } else if certificate.not_before() > now {
-        all.push(warning(
+        all.push(of_validity(
             format!(
                 "{path}: the certificate is not valid before {}",
                 http_date(certificate.not_before())
@@ -136,6 +142,7 @@ pub(super) fn uncovered(
         at,
         part: CertificatePart::Certificate,
         severity: Severity::Warning,
+        is_about_validity: false,
         message: format!(
             "{}: the certificate is not for {}; {has}",
             path.display(),

@@ -29,6 +29,8 @@ pub struct CertificateFinding {
     pub part: CertificatePart,
     /// `Error` if the site cannot be served with these files.
     pub severity: Severity,
+    /// True if the certificate has expired, or is not valid yet.
+    pub is_about_validity: bool,
     /// Description of the problem.
     pub message: String,
     /// Remedy.
@@ -84,6 +86,11 @@ pub trait Environment {
     fn folders(&self, parent: &Path) -> io::Result<Vec<String>>;
     /// Returns the type of the file at a path; `None` if the path does not exist or cannot be examined.
     fn kind(&self, path: &Path) -> Option<FileKind>;
+    /// Returns true if this account may not examine the path, because a folder above it is closed to it. The default
+    /// implementation returns false.
+    fn is_hidden(&self, _path: &Path) -> bool {
+        false
+    }
     /// Returns the current directory, which a relative path of the main configuration file is resolved against. The
     /// path is empty if the directory cannot be determined.
     fn current_dir(&self) -> PathBuf;
@@ -228,6 +235,11 @@ impl Environment for ProcessEnvironment {
         } else {
             FileKind::Other
         })
+    }
+
+    fn is_hidden(&self, path: &Path) -> bool {
+        let found = std::fs::metadata(path);
+        matches!(found, Err(error) if error.kind() == io::ErrorKind::PermissionDenied)
     }
 
     fn current_dir(&self) -> PathBuf {

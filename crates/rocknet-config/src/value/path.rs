@@ -67,6 +67,10 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
                 help,
             );
         }
+        None if check.env.is_hidden(&path) => {
+            let message = format!("`{key}`: this account may not see the folder {shown}");
+            check.site_error(Code::Missing, node.span, message, HIDDEN_HELP);
+        }
         None => {
             let help =
                 "create the folder, or correct the path; relative paths start at the folder of the configuration file";
@@ -80,6 +84,9 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     }
     Some(path)
 }
+
+/// Remedy for a path that exists for other accounts alone.
+const HIDDEN_HELP: &str = "give the account of the server the right `x` to each folder above it";
 
 /// Returns the text of a path for a message: the resolved path, or the value as written if it contains variables,
 /// because their values may be secrets.
@@ -105,6 +112,11 @@ pub(crate) fn file_at(check: &mut Check<'_>, key: &str, node: &Node, text: &str)
     let error = match check.env.kind(&path) {
         Some(FileKind::File | FileKind::Other) => return Some(path),
         Some(FileKind::Directory) => "is a folder",
+        None if check.env.is_hidden(&path) => {
+            let message = format!("`{key}`: this account may not see the file {}", shown(node, &path));
+            check.site_error(Code::Missing, span, message, HIDDEN_HELP);
+            return Some(path);
+        }
         None => "does not exist",
     };
     let message = format!("`{key}`: the file {} {error}", shown(node, &path));

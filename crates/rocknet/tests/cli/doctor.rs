@@ -356,7 +356,31 @@ fn certificates_that_browsers_refuse_are_bad() {
         let found = with_code(&output, code);
         assert_eq!((found.len(), output.code), (1, Some(1)), "{output:?}");
         assert_eq!(found[0]["verdict"], "bad", "{found:?}");
+        // The check of the configuration does not repeat it.
+        assert!(with_code(&output, "certificate-unusable").is_empty(), "{output:?}");
     }
+}
+
+#[test]
+fn a_root_below_a_closed_folder_is_not_reported_as_missing() {
+    if !is_root() {
+        return skip(Need::Root, "only root can have other accounts");
+    }
+    let site = "[server]\nstate = \"state\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"private/www\"\n";
+    let dir = ProgramFolder::new(&[("private/www/index.html", ""), ("state/x", ""), ("rocknet.toml", site)]);
+    make_accessible(dir.path());
+    chown(dir.path().join("state"), Some(65_534), None).expect("an owner");
+    set_mode(&dir.path().join("private"), 0o700);
+    let as_nobody = AS_NOBODY.replace("ARGUMENTS", "");
+    let by = ["sh", "-c", &as_nobody, "sh"];
+    let output = dir.run_by(&by, &["doctor", "--json", "-c", "rocknet.toml"]);
+    let found = with_code(&output, "site-not-served");
+    assert_eq!(found.len(), 1, "{output:?}");
+    let text = found[0]["found"].as_str().unwrap_or_default();
+    assert!(
+        text.contains("this account may not see the folder") && text.contains("private/www"),
+        "{text}"
+    );
 }
 
 #[test]

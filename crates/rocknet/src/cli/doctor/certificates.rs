@@ -155,7 +155,11 @@ fn report(certificates: &[CertificateSummary], now: u64, is_running: bool) -> Ve
     let mut good: Vec<&CertificateSummary> = Vec::new();
     for certificate in certificates.iter().take(MAX_CERTIFICATES) {
         match problem(certificate, now, is_running) {
-            Some(check) => checks.push(check.place(&certificate.site)),
+            Some(mut check) => {
+                // The commands query the running server.
+                check.command = check.command.filter(|_| is_running);
+                checks.push(check.place(&certificate.site));
+            }
             None => good.push(certificate),
         }
     }
@@ -200,10 +204,10 @@ fn problem(certificate: &CertificateSummary, now: u64, is_running: bool) -> Opti
     if certificate.not_before > now {
         let days = (certificate.not_before - now).div_ceil(DAY.unsigned_abs());
         let found = format!(
-            "that of {site} is not valid before {days} days from now, so browsers refuse it: put a valid one in its \
-             place, or set the clock of this machine"
+            "that of {site} becomes valid in {days} days only, so browsers refuse it: put a valid one in its place, or \
+             set the clock of this machine"
         );
-        return Some(Check::bad(SUBJECT, "certificate-not-yet-valid", found).command("date"));
+        return Some(Check::bad(SUBJECT, "certificate-not-yet-valid", found).command(renewal_command(source)));
     }
     let remedy = match source.as_str() {
         "files" => "put a renewed one into its file, which the server loads without a reload",

@@ -72,7 +72,7 @@ pub(super) fn load(file: Option<&Path>, running: &Running, checks: &mut Vec<Chec
         Err(report) => {
             // The configuration of a server of another account may be closed to this one.
             if let Some(path) = environment.path_of_others(&report.findings) {
-                let why = format!("this account cannot read {}: `sudo rocknet doctor`", path.display());
+                let why = format!("this account may not see {}", path.display());
                 checks.push(needs_root(SUBJECT, why).place(&path.display()));
                 return None;
             }

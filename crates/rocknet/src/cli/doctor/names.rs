@@ -172,7 +172,12 @@ fn problem(name: &str, used: &Use, resolved: &Resolved, own: &BTreeSet<IpAddr>) 
             return Some(Problem::Unresolved("the resolver does not reply".to_owned()));
         }
         Resolved::TimedOut => return Some(Problem::TimedOut),
-        Resolved::Failed(error) => return Some(Problem::Unresolved(error.to_string())),
+        Resolved::Failed(error) => {
+            let text = error.to_string();
+            // Every error of the resolver begins with the same words, which say nothing.
+            let why = text.strip_prefix("failed to lookup address information: ");
+            return Some(Problem::Unresolved(why.unwrap_or(&text).to_owned()));
+        }
         Resolved::Addresses(addresses) if addresses.is_empty() => {
             return Some(Problem::Unresolved("it has no address".to_owned()));
         }

@@ -53,7 +53,7 @@ impl OtherAccount {
 
     /// Returns the result of a check that this account cannot carry out. `what`: the object of the check.
     pub fn skipped(&self, subject: &'static str, what: &str) -> Check {
-        let why = format!("{what}: not checked, because {self} runs the server: `sudo rocknet doctor`");
+        let why = format!("{what}: not checked, because {self} runs the server");
         needs_root(subject, why)
     }
 }
