@@ -9,9 +9,10 @@
 //! the caller reads.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rocknet_config::client_ranges::client_network;
 
 use crate::addresses::Client;
 
@@ -220,21 +221,18 @@ impl Guesses {
     }
 }
 
-/// Returns the key of a client. A customer of an Internet provider controls a whole IPv6 /64, so it counts as one
-/// address. Keys of IPv4 addresses have bits set in their lower 64 bits, so they do not collide with keys of IPv6
-/// networks.
+/// Returns the key of a client.
 fn key(client: Client) -> u128 {
     match client {
         Client::Unix => u128::MAX,
-        Client::Ip(ip) => match ip.to_canonical() {
-            IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
-            IpAddr::V6(ip) => ip.to_bits() >> 64 << 64,
-        },
+        Client::Ip(ip) => client_network(ip),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     fn client(text: &str) -> Client {

@@ -13,6 +13,7 @@ mod cors;
 mod forwarding;
 mod http3;
 mod key;
+mod limit;
 mod limits;
 mod log;
 mod php;
@@ -63,6 +64,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         cgi::KEYS,
         controller::KEYS,
         access::KEYS,
+        limit::KEYS,
         admin::KEYS,
         tracing::KEYS,
     ]

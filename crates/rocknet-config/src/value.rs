@@ -10,6 +10,7 @@ pub(crate) mod controller;
 pub(crate) mod cors;
 pub(crate) mod field;
 pub(crate) mod host;
+pub(crate) mod limit;
 pub(crate) mod network;
 pub(crate) mod params;
 pub(crate) mod path;

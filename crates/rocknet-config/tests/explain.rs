@@ -27,6 +27,7 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
         Section::Zip => ("browse.zip", &[]),
         Section::ResponseCache => ("cache", &[]),
         Section::Auth => ("auth", &["realm", "users", "file"]),
+        Section::Limit => ("limit", &["rate", "burst", "key", "delay", "exempt", "dry_run"]),
         Section::Redirect => ("redirects./a", &["to", "status"]),
         Section::Rule => return Some(("rule 1".to_owned(), true)),
         _ => return None,

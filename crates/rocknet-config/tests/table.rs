@@ -93,6 +93,10 @@ fn a_default_written_out_changes_nothing() {
                 let short = parse(&config_with(Section::Site, "cache = true")).unwrap();
                 expected.sites[0].settings.cache = short.sites[0].settings.cache.clone();
             }
+            if *section == Section::Limit {
+                let short = parse(&config_with(Section::Site, "limit = \"10/s\"")).unwrap();
+                expected.sites[0].settings.limits = short.sites[0].settings.limits.clone();
+            }
             if *section == Section::Cgi {
                 let short = parse(&config_with(Section::Site, "cgi = \"/cgi-bin\"")).unwrap();
                 expected.sites[0].settings.cgi = short.sites[0].settings.cgi.clone();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rocknet_proto::semantics::date;
 
-pub use rocknet_io::uptime::uptime_ms;
+pub use rocknet_io::uptime::{uptime, uptime_ms};
 
 /// Maximum time between two readings while there are connections. The `Date` field and the age of cached entries lag by
 /// at most this time.
@@ -38,6 +38,15 @@ impl TimeSource {
         match self {
             TimeSource::System => uptime_ms(),
             TimeSource::Virtual(ms) => ms.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Returns the uptime in nanoseconds, with the same origin as [`TimeSource::uptime_ms`].
+    #[inline]
+    pub fn uptime_ns(&self) -> u64 {
+        match self {
+            TimeSource::System => uptime().as_nanos() as u64,
+            TimeSource::Virtual(ms) => ms.load(Ordering::SeqCst).saturating_mul(1_000_000),
         }
     }
 }
@@ -77,6 +86,12 @@ impl Clock {
     #[inline]
     pub fn uptime_ms(&self) -> u64 {
         self.uptime_ms.get()
+    }
+
+    /// Reads the uptime in nanoseconds, for measurements that need the current time instead of that of the last tick.
+    #[inline]
+    pub fn precise_uptime_ns(&self) -> u64 {
+        self.source.uptime_ns()
     }
 
     /// Returns the time of the last tick in the format of the `Date` field (RFC 9110 §5.6.7).

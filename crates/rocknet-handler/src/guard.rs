@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use rocknet_config::template::Values;
 use rocknet_proto::request::Request;
 
 use crate::client::Client;
@@ -19,6 +20,8 @@ pub struct GuardContext<'a> {
     pub client: Client,
     /// Method, target and header fields.
     pub request: &'a Request<'a>,
+    /// Values of the request for placeholders. The user is the one that earlier guards have authenticated.
+    pub values: &'a dyn Values,
 }
 
 /// Decision about a request: the user whose password was verified (`None` if the guard verifies no password), or the
@@ -40,7 +43,7 @@ pub enum Check {
 /// Decides whether a request is admitted to a route. One value serves all workers.
 ///
 /// A request is checked at each route that it leads to, because the file that is served may belong to a different route
-/// than the path. A guard may therefore be called more than once for one request.
+/// than the path. A guard that several of these routes share admits a request once.
 pub trait Guard: Send + Sync {
     /// Decides about a request.
     fn check(&self, context: &GuardContext<'_>) -> Check;
@@ -48,4 +51,15 @@ pub trait Guard: Send + Sync {
     /// Admits a request for which the worker cache has a response, if that takes no work. Returns the user as in
     /// [`Admission`], or `None` if the caller has to use [`Guard::check`]. Has no side effects.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>>;
+
+    /// Returns true if the guard counts the requests that it admits, so that [`Guard::count_cached`] has to be called.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
+    /// the request. If the result is false, nothing was counted, and the caller has to use [`Guard::check`].
+    fn count_cached(&self, _context: &GuardContext<'_>) -> bool {
+        true
+    }
 }

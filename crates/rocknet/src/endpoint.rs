@@ -10,7 +10,7 @@ use rocknet_config::model::{Pattern, Settings};
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
-use crate::guard::{self, Guards, Restrictions};
+use crate::guard::{self, GuardRoute, Guards, Restrictions};
 use crate::handler::Handler;
 use crate::handlers::{self, HandlerContext, HandlerEntry};
 use crate::metrics::RouteLabel;
@@ -53,6 +53,8 @@ pub struct EndpointContext<'a> {
     pub registries: &'a Registries,
     /// Main file of the configuration; `None` if the configuration was built in memory.
     pub config_file: Option<&'a Path>,
+    /// Settings of the site itself, which its routes inherit.
+    pub site_settings: &'a Settings,
     /// True if no route of the site has a guard.
     pub is_unguarded: bool,
     /// True if a rule of the site depends on the existence of files.
@@ -100,7 +102,7 @@ impl Endpoint {
         let programs = has_programs.then(|| handlers::CGI.make(&handler_context)).transpose()?;
         let programs = programs.map(|handler| context.cached(handler, &handlers::CGI, settings, &route));
         Ok(Endpoint {
-            guards: guard::of_route(settings, context.registries)?,
+            guards: context.guards(settings, &route)?,
             restrictions: Restrictions::of(settings),
             accepts_tunnels: handler.accepts_tunnels(),
             pages: tree.clone().or_else(|| context.pages(settings, &route)),
@@ -131,7 +133,7 @@ impl Endpoint {
         };
         let route = Arc::new(context.route(Some(pattern), settings, headers)?);
         Ok(Endpoint {
-            guards: guard::of_route(settings, context.registries)?,
+            guards: context.guards(settings, &route)?,
             restrictions: Restrictions::of(settings),
             pages: context.pages(settings, &route),
             route,
@@ -216,6 +218,16 @@ impl EndpointContext<'_> {
             )),
             _ => handler,
         }
+    }
+
+    fn guards(&self, settings: &Settings, route: &Route) -> Result<Guards, Box<dyn Error>> {
+        guard::of_route(&GuardRoute {
+            settings,
+            site_settings: self.site_settings,
+            site: &self.label.site,
+            pattern: &route.pattern,
+            registries: self.registries,
+        })
     }
 
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {

@@ -24,6 +24,8 @@ pub struct Measured {
     pub status: Status,
     /// Counters by route, whose number is bounded by [`RouteLabels`](crate::metrics::RouteLabels).
     pub routes: BTreeMap<RouteLabel, RouteCounters>,
+    /// Limits of requests.
+    pub limits: Vec<LimitSample>,
     /// Counters that `status` does not contain.
     pub totals: Totals,
     /// Response times of upstreams and applications by address.
@@ -34,6 +36,19 @@ pub struct Measured {
     pub certificates: Vec<CertificateSummary>,
     /// Pools of PHP that the server runs.
     pub php: Vec<PhpPoolSummary>,
+}
+
+/// A limit of requests with its counters.
+#[derive(Debug, Clone)]
+pub struct LimitSample {
+    /// Site and route that have the limit.
+    pub label: RouteLabel,
+    /// Number of requests per unit of time.
+    pub rate: String,
+    /// Text whose value requests have in common.
+    pub key: String,
+    /// Requests that were refused, that were delayed, and that would have been without `dry_run`.
+    pub requests: [u64; 3],
 }
 
 /// Counters of the server that only the metrics show.
@@ -58,6 +73,7 @@ pub fn render(measured: &Measured) -> String {
     connections(&mut page, measured);
     requests(&mut page, measured);
     routes(&mut page, &measured.routes);
+    limits(&mut page, &measured.limits);
     upstreams(&mut page, measured);
     certificates(&mut page, &measured.certificates);
     php(&mut page, &measured.php);
@@ -175,6 +191,32 @@ fn routes(page: &mut Page, routes: &BTreeMap<RouteLabel, RouteCounters>) {
     for (label, counters) in routes {
         let labels = [("site", &*label.site), ("route", &*label.route)];
         page.histogram(name, &labels, &counters.durations);
+    }
+}
+
+/// Writes the counters of limits. Limits of a route that differ only in `burst` or `delay` are added up.
+fn limits(page: &mut Page, limits: &[LimitSample]) {
+    let mut sums: BTreeMap<_, [u64; 3]> = BTreeMap::new();
+    for limit in limits.iter().take(MAX_LISTED) {
+        let labels = (&*limit.label.site, &*limit.label.route, &*limit.rate, &*limit.key);
+        let sum = sums.entry(labels).or_default();
+        for (sum, requests) in sum.iter_mut().zip(limit.requests) {
+            *sum += requests;
+        }
+    }
+    let help = "Requests above a limit by its effect: `refused`, `delayed`, or `dry_run` for none.";
+    page.family("rocknet_limited_requests", "counter", "", help);
+    for ((site, route, rate, key), requests) in sums {
+        for (effect, requests) in ["refused", "delayed", "dry_run"].into_iter().zip(requests) {
+            let labels = [
+                ("site", site),
+                ("route", route),
+                ("rate", rate),
+                ("key", key),
+                ("effect", effect),
+            ];
+            page.sample("rocknet_limited_requests_total", &labels, requests);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Certificates, upstreams, PHP pools, routes and metrics of a running server, for the control API.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_config::model::{self, HostPattern, Mode};
@@ -8,9 +10,10 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamStat
 
 use crate::certificates::{Authority, Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
-use crate::exposition::{self, Measured, Totals};
+use crate::exposition::{self, LimitSample, Measured, Totals};
 use crate::gateway::php::PoolReport;
-use crate::metrics::{Metrics, WorkerCounters};
+use crate::limits::LimitState;
+use crate::metrics::{Metrics, RouteLabel, WorkerCounters};
 use crate::proxy::Upstream;
 use crate::report;
 use crate::server::Server;
@@ -25,6 +28,7 @@ pub fn metrics(server: &Server) -> String {
         routes: routes
             .filter_map(|(number, counters)| Some((labels.label(number)?, counters)))
             .collect(),
+        limits: limits(server),
         totals: Totals {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
@@ -41,6 +45,21 @@ pub fn metrics(server: &Server) -> String {
 /// Returns the counters of the routes with requests, the busiest first.
 pub fn routes(server: &Server) -> Vec<RouteTraffic> {
     report::routes(server.metrics(), &server.registries().routes)
+}
+
+/// Returns the counters of the limits of requests.
+fn limits(server: &Server) -> Vec<LimitSample> {
+    let states = server.registries().limits.all();
+    let sample = |state: &Arc<LimitState>| LimitSample {
+        label: RouteLabel {
+            site: Arc::clone(&state.id.site),
+            route: Arc::clone(&state.id.route),
+        },
+        rate: state.id.rate.to_string(),
+        key: state.id.key.as_deref().unwrap_or("{client.ip}").to_owned(),
+        requests: [&state.refused, &state.delayed, &state.dry_run].map(|counter| counter.load(Ordering::Relaxed)),
+    };
+    states.iter().map(sample).collect()
 }
 
 /// Returns the totals that are sums of the counters of all workers.

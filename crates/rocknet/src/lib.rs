@@ -18,6 +18,7 @@ pub mod handshake;
 mod heartbeat;
 pub mod inventory;
 pub mod lifecycle;
+mod limits;
 pub mod listener;
 pub mod metrics;
 pub mod pipeline;

@@ -3,7 +3,7 @@
 //! ```text
 //!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route handles
 //!  2 route         route.rs        path → route, with its limits and flags
-//!  3 access        admission.rs    the guards of the route: `allow`, `deny` and `auth` (a `Guard`, in guard/access.rs)
+//!  3 access        admission.rs    the guards of the route, such as `limit` and `auth` (each a `Guard`, in guard/)
 //!  4 limits        handle.rs       size of the request body
 //!  5 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
 //!  6 cache lookup  cache_lookup.rs worker cache: path → entry or route
@@ -190,7 +190,7 @@ where
         return reject_or_defer(worker, config, incoming, number, &resolved, not_admitted, decisions, io);
     }
     let Some(rules) = &site.rules else {
-        return handle(worker, config, incoming, number, routes, resolved, decisions.user, io);
+        return handle(worker, config, incoming, number, routes, resolved, decisions, io);
     };
     // The flag separates paths that the worker cache looks up after the rules from paths that it looks up before them.
     let key = number | AFTER_RULES;
@@ -199,7 +199,7 @@ where
     let values = incoming.values(worker, config, &site.name, user.as_deref());
     let response = match rules.apply(request, &facts, &values) {
         RuleOutcome::Untouched => {
-            return handle(worker, config, incoming, key, routes, resolved, decisions.user, io);
+            return handle(worker, config, incoming, key, routes, resolved, decisions, io);
         }
         RuleOutcome::Rewritten(target) => {
             let rewritten = request.with_lookup_target(&target);
@@ -211,10 +211,7 @@ where
                     Some(not_admitted) => {
                         reject_or_defer(worker, config, original, number, &resolved, not_admitted, decisions, io)
                     }
-                    None => {
-                        let user = decisions.user;
-                        handle(worker, config, &incoming, key, routes, resolved, user, io)
-                    }
+                    None => handle(worker, config, &incoming, key, routes, resolved, decisions, io),
                 },
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);

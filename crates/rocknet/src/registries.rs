@@ -10,6 +10,7 @@
 //!              ├─ folders     open folders of sites
 //!              ├─ responses   stored responses of proxies and applications
 //!              ├─ access      verified passwords, and clients that guess passwords
+//!              ├─ limits      clients that have used up a part of a limit
 //!              ├─ filters     steps that responses pass, with a limit on files that are encoded while they are sent
 //!              ├─ archive_limit  limit on folders that are sent as zip archives
 //!              ├─ qlog        traces of QUIC connections; thread rn-qlog
@@ -50,6 +51,7 @@ use crate::gateway::cgi::Processes;
 use crate::gateway::gateway::Backends;
 use crate::gateway::php;
 use crate::handler::controller::Libraries;
+use crate::limits::LimitRegistry;
 use crate::metrics::RouteLabels;
 use crate::proxy::{Dialer, Upstreams};
 use crate::qlog::QlogWriter;
@@ -73,6 +75,8 @@ pub struct Registries {
     /// State of access control. A reload keeps it, so that verified passwords are not verified again, and clients that
     /// guess passwords remain blocked.
     pub access: Arc<State>,
+    /// Limits of requests. A reload keeps them, so that clients do not start again.
+    pub limits: LimitRegistry,
     /// Filters that responses pass before they are sent.
     pub filters: Filters,
     /// Limit on the number of files that are encoded at the same time while they are sent.
@@ -117,6 +121,7 @@ impl Registries {
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             responses: Arc::default(),
             access: State::new(random_key()),
+            limits: LimitRegistry::default(),
             filters: filter::all(&encoder_limit),
             encoder_limit,
             archive_limit: ArchiveLimit::default(),

@@ -172,7 +172,7 @@ impl SiteContext<'_> {
     }
 
     /// Returns the inputs of the endpoints of a site.
-    fn endpoint_context<'a>(&'a self, site: &model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
+    fn endpoint_context<'a>(&'a self, site: &'a model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
         let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
         EndpointContext {
@@ -181,6 +181,7 @@ impl SiteContext<'_> {
             max_cached_file: if cache.memory == 0 { 0 } else { cache.max_file },
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
+            site_settings: &site.settings,
             is_unguarded: settings.all(guard::is_unguarded),
             checks_existence: (site.rules.iter().flat_map(model::Rule::all_conditions))
                 .any(|when| when.existence.is_some()),

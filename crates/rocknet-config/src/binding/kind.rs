@@ -126,6 +126,8 @@ pub enum Section {
     Php,
     /// `auth` of a site or route.
     Auth,
+    /// Table in `limit` of a site or route.
+    Limit,
     /// `browse` of a site or route.
     Browse,
     /// `zip` of `browse`.
@@ -169,6 +171,7 @@ impl Section {
         Section::Cgi,
         Section::Php,
         Section::Auth,
+        Section::Limit,
         Section::Browse,
         Section::Zip,
         Section::Cors,
@@ -208,6 +211,7 @@ impl Section {
             Section::Cgi => "`cgi` of a site or route",
             Section::Php => "`php` of a site or route",
             Section::Auth => "`auth` of a site or route",
+            Section::Limit => "`limit` of a site or route",
             Section::Browse => "`browse` of a site or route",
             Section::Zip => "`zip` of `browse`",
             Section::Cors => "`cors` of a site or route",

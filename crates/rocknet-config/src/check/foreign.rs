@@ -145,12 +145,10 @@ const WORDS: &[(&[&str], Advice)] = &[
             "throttle",
             "limit_req",
             "limit_req_zone",
-            "limit_conn",
-            "limit_conn_zone",
-            "limit_rate",
         ],
-        RATE,
+        Equivalent("write limit = { rate = \"10/s\", burst = 20 } in the site or route"),
     ),
+    (&["limit_conn", "limit_conn_zone", "limit_rate"], RATE),
     (
         &[
             "metrics",

@@ -35,7 +35,9 @@ impl Site {
 impl Settings {
     /// Returns true if a text with placeholders contains `part`.
     fn has_text(&self, part: &str) -> bool {
+        let mut keys = self.limits.iter().filter_map(|limit| limit.key.as_ref());
         self.headers.values().any(|value| value.contains(part))
+            || keys.any(|key| key.contains(part))
             || self.redirects.iter().any(|redirect| redirect.to.contains(part))
             || self
                 .proxy

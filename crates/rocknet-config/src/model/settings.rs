@@ -12,6 +12,7 @@ use super::browse::Browse;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::cors::Cors;
+use super::limit::Limit;
 use super::limits::Limits;
 use super::pattern::Pattern;
 use super::php::Php;
@@ -92,6 +93,8 @@ with_defaults! {
         pub access: Access = Access::default(),
         /// Authentication by password; `None`: no password is needed.
         pub auth: Option<Auth> = None,
+        /// Limits of requests, all of which apply; empty: requests are not limited.
+        pub limits: Vec<Limit> = Vec::new(),
         /// Header fields added to every response; an empty value removes a field.
         pub headers: BTreeMap<String, String> = BTreeMap::new(),
         /// Permission for pages of other origins to read responses; `None`: browsers deny it.

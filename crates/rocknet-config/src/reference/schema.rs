@@ -140,6 +140,7 @@ fn name(section: Section) -> &'static str {
         Section::Cgi => "cgi",
         Section::Php => "php",
         Section::Auth => "auth",
+        Section::Limit => "limit",
         Section::Browse => "browse",
         Section::Zip => "zip",
         Section::Cors => "cors",

@@ -13,7 +13,7 @@ use crate::model::{Alias, Fallback, Pattern, Redirect, Settings};
 use crate::source::Span;
 use crate::template::{Scope, Template, TemplateError};
 use crate::value::{
-    access, auth, browse, cgi, controller, cors, field, path, pattern, php, proxy, response_cache, typed,
+    access, auth, browse, cgi, controller, cors, field, limit, path, pattern, php, proxy, response_cache, typed,
 };
 
 /// Maximum number of files pushed with one page. A page needs fewer files to be displayed, and each file uses a stream.
@@ -68,6 +68,11 @@ pub(crate) fn allow(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
 
 pub(crate) fn deny(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
     settings.access.deny = access::deny(check, &written.entry.node);
+}
+
+/// Reads `limit`. Inherited limits are replaced, so that a route can have higher ones than its site.
+pub(crate) fn limit(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
+    settings.limits = limit::build(check, &written.entry.node);
 }
 
 /// Reads `auth`. Inherited users are replaced, not merged, because a route often admits fewer users than its site.

@@ -15,6 +15,7 @@ use crate::entry::{Content, Entry, PREFERRED_CODINGS, Variant};
 use crate::entry_kind::EntryKind;
 use crate::tree::Tree;
 use rocknet_handler::Handler;
+use rocknet_handler::guard::Guard;
 use rocknet_handler::preload::Preloads;
 use rocknet_handler::route::Route;
 
@@ -164,6 +165,9 @@ impl Hit {
     }
 }
 
+/// Guards of a path, each once.
+pub type GuardList = Box<[Arc<dyn Guard>]>;
+
 /// A cached entry with the data that this worker needs to send it without changing a shared reference count.
 pub struct CachedEntry {
     /// The shared entry.
@@ -174,6 +178,9 @@ pub struct CachedEntry {
     pub path: Arc<str>,
     /// Copy of `Route::is_unguarded`.
     is_open: bool,
+    /// Guards that have to admit a request for the raw path, without and with TLS; found at the first request. `None`
+    /// if the slow path has to find them. An entry belongs to one raw path, which decides about the guards.
+    pub guards: [OnceCell<Option<GuardList>>; 2],
     /// Resources that are sent with the entry.
     pub preloads: Option<Arc<Preloads>>,
     /// Content of the plain variant, and of each encoded variant in the order of `PREFERRED_CODINGS`.
@@ -195,6 +202,7 @@ impl CachedEntry {
         CachedEntry {
             preloads: tree.route.preloads(&path).cloned(),
             is_open: tree.route.is_unguarded,
+            guards: Default::default(),
             entry,
             tree,
             path,

@@ -70,10 +70,17 @@ fn everything() -> Measured {
         },
         ..status
     };
+    let limit = LimitSample {
+        label: label.clone(),
+        rate: "10/s".into(),
+        key: "{client.ip}".into(),
+        requests: [3, 2, 0],
+    };
     // The durations are on both sides of the bounds 64 µs and 1,024 µs, and one is above the last bound of 67 s.
     Measured {
         status,
         routes: BTreeMap::from([(label, counters(&[1, 63, 64, 1_000, 1_100, 1 << 40]))]),
+        limits: vec![limit.clone(), limit],
         totals: Totals {
             handshakes: [5, 4, 3],
             ..Totals::default()
@@ -111,6 +118,9 @@ fn metrics_are_written_in_families() {
         "rocknet_php_restarts_total{pool=\"8.2\"} 1\n",
         "# UNIT rocknet_response_duration_seconds seconds\n",
         &format!("rocknet_route_responses_total{{{route},class=\"2xx\"}} 6\n"),
+        &format!(
+            "rocknet_limited_requests_total{{{route},rate=\"10/s\",key=\"{{client.ip}}\",effect=\"refused\"}} 6\n"
+        ),
         &format!("rocknet_route_sent_bytes_total{{{route}}} 60\n"),
         &format!("rocknet_route_received_bytes_total{{{route}}} 12\n"),
         &format!("rocknet_response_duration_seconds_bucket{{{route},le=\"0.000064\"}} 2\n"),

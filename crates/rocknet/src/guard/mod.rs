@@ -1,15 +1,17 @@
 //! Table of guards. Guards decide whether a request may enter a route. Each guard has its own file.
 
 mod access;
+mod limit;
+mod route;
 
 use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::Settings;
+use rocknet_config::model::{Limit, Settings};
 use rocknet_handler::cors::preflight_guard;
 use rocknet_handler::guard::Guard;
 
-use crate::registries::Registries;
+pub use self::route::GuardRoute;
 
 pub use access::Restrictions;
 
@@ -17,8 +19,8 @@ pub use access::Restrictions;
 struct GuardEntry {
     /// Returns true if a route with these settings needs the guard.
     is_needed: fn(&Settings) -> bool,
-    /// Creates the guard of a route with these settings.
-    make: fn(&Settings, &Registries) -> GuardResult,
+    /// Creates the guard of a route.
+    make: fn(&GuardRoute<'_>) -> GuardResult,
 }
 
 type GuardResult = Result<Arc<dyn Guard>, Box<dyn Error>>;
@@ -27,13 +29,26 @@ type GuardResult = Result<Arc<dyn Guard>, Box<dyn Error>>;
 const GUARDS: &[GuardEntry] = &[
     GuardEntry {
         is_needed: |settings| settings.cors.is_some(),
-        make: |settings, _| Ok(preflight_guard(settings.cors.clone().unwrap_or_default())),
+        make: |route| Ok(preflight_guard(route.settings.cors.clone().unwrap_or_default())),
+    },
+    GuardEntry {
+        is_needed: |settings| settings.limits.iter().any(limit::is_before_access),
+        make: |route| limit::make(route, limit::is_before_access),
     },
     GuardEntry {
         is_needed: access::is_needed,
-        make: access::make,
+        make: |route| access::make(route.settings, route.registries),
+    },
+    GuardEntry {
+        is_needed: |settings| settings.limits.iter().any(is_after_access),
+        make: |route| limit::make(route, is_after_access),
     },
 ];
+
+/// Returns true if a limit depends on the user.
+fn is_after_access(limit: &Limit) -> bool {
+    !limit::is_before_access(limit)
+}
 
 /// The guards of one route. Empty if every request may enter.
 pub type Guards = Box<[Arc<dyn Guard>]>;
@@ -43,9 +58,9 @@ pub type Guards = Box<[Arc<dyn Guard>]>;
 /// # Errors
 ///
 /// The error names the setting that cannot be used.
-pub fn of_route(settings: &Settings, registries: &Registries) -> Result<Guards, Box<dyn Error>> {
-    let needed = GUARDS.iter().filter(|entry| (entry.is_needed)(settings));
-    needed.map(|entry| (entry.make)(settings, registries)).collect()
+pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
+    let needed = GUARDS.iter().filter(|entry| (entry.is_needed)(route.settings));
+    needed.map(|entry| (entry.make)(route)).collect()
 }
 
 /// Returns true if a route with these settings has no guard.

@@ -10,7 +10,8 @@
 //! - an encoded slash, or a backslash in plain or encoded form: the routes of the paths that a back end obtains by
 //!   treating it as a slash.
 //!
-//! All guards must admit the request. Sites without guards skip these checks (`Route::is_unguarded`).
+//! All guards must admit the request. A guard that several of these routes share decides once about a request, because
+//! some guards count requests. Sites without guards skip these checks (`Route::is_unguarded`).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,14 +27,16 @@ use super::incoming::IncomingRequest;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
 use crate::exchange::Exchange;
-use crate::files::cache::l1::{CachedEntry as CachedPath, Hit};
+use crate::files::cache::l1::{CachedEntry as CachedPath, GuardList, Hit};
 use crate::files::entry::Entry;
 use crate::files::handler;
 use crate::files::tree::Tree;
 use crate::fixed;
 use crate::handler::{Handler, HandlerFuture, HandlerOutput};
 use crate::response::Response;
+use crate::route::Route;
 use crate::site::SiteRoutes;
+use crate::values::RequestValues;
 use crate::worker::Worker;
 
 /// Decisions about one request so far. After a reload, decisions of guards of the old configuration are not used.
@@ -77,11 +80,13 @@ impl Decisions {
         let Some(endpoints) = endpoints(routes, resolved, raw) else {
             return Some(NotAdmitted::Refused(fixed::error(Status::BAD_REQUEST)));
         };
-        let guard_context = guard_context(worker, incoming);
+        let route = &resolved.endpoint.route;
         for guard in endpoints.into_iter().flat_map(|endpoint| &endpoint.guards) {
             let admission = match self.made_by(guard) {
                 Some(admission) => admission,
-                None => match guard.check(&guard_context) {
+                None => match with_context(worker, incoming, route, self.user.as_deref(), |context| {
+                    guard.check(context)
+                }) {
                     Check::Decided(admission) => {
                         if let Ok(user) = &admission {
                             self.made.push((Arc::clone(guard), Ok(user.clone())));
@@ -127,6 +132,11 @@ impl Decisions {
         })
     }
 
+    /// Returns the guards that have admitted the request.
+    pub fn into_guards(self) -> Vec<Arc<dyn Guard>> {
+        self.made.into_iter().map(|(guard, _)| guard).collect()
+    }
+
     /// Waits for a decision and stores it. The user is reset, because the request starts again and is then checked by
     /// the guards of the current configuration.
     pub async fn complete(&mut self, undecided: Undecided) {
@@ -136,40 +146,103 @@ impl Decisions {
     }
 }
 
-/// Returns the data of a request that guards need.
-fn guard_context<'a, F>(worker: &'a Worker, incoming: &IncomingRequest<'a, F>) -> GuardContext<'a>
+/// Calls a guard with the data of a request. `route`: route of the request, or another one of its site. `user`: user
+/// whom earlier guards have authenticated.
+#[inline]
+fn with_context<F, T>(
+    worker: &Worker,
+    incoming: &IncomingRequest<'_, F>,
+    route: &Route,
+    user: Option<&str>,
+    call: impl FnOnce(&GuardContext<'_>) -> T,
+) -> T
 where
     F: Fn() -> Rc<OwnedRequest>,
 {
-    GuardContext {
+    let client = incoming.client(worker);
+    let values = RequestValues {
         services: worker,
-        client: incoming.client(worker),
+        server: &route.server.server,
         request: incoming.request,
-    }
+        client: Some(client),
+        peer: incoming.peer,
+        tls: incoming.secure.map(|secure| &**secure.tls_info()),
+        user,
+        site: &route.label.site,
+        id: incoming.id,
+        status: None,
+        upstream: None,
+    };
+    call(&GuardContext {
+        services: worker,
+        client,
+        request: incoming.request,
+        values: &values,
+    })
 }
 
 /// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
-/// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide.
+/// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide. An admitted
+/// request is counted, so the caller must serve it.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     routes: &SiteRoutes,
     hit: &Hit,
 ) -> Option<Option<Arc<str>>> {
-    let raw = incoming.request.path;
+    let find = || guards_of_hit(routes, incoming.request.path, hit);
+    let found;
+    let (guards, route) = match hit {
+        Hit::Entry(cached) => {
+            let cell = &cached.guards[usize::from(incoming.is_secure())];
+            (cell.get_or_init(find).as_ref()?, &cached.tree.route)
+        }
+        Hit::Endpoint(endpoint) => {
+            found = find()?;
+            (&found, &endpoint.route)
+        }
+    };
+    let (mut user, mut counts) = (None, false);
+    for guard in guards {
+        counts |= guard.counts();
+        let admitted = with_context(worker, incoming, route, user.as_deref(), |context| {
+            guard.admit_cached(context)
+        });
+        user = admitted?.or(user);
+    }
+    if !counts {
+        return Some(user);
+    }
+    // The handler of an endpoint may not respond at once, and the slow path would then count the request again.
+    if let Hit::Endpoint(_) = hit {
+        return None;
+    }
+    let mut counting = guards.iter().filter(|guard| guard.counts());
+    let is_admitted = counting.all(|guard| {
+        with_context(worker, incoming, route, user.as_deref(), |context| {
+            guard.count_cached(context)
+        })
+    });
+    is_admitted.then_some(user)
+}
+
+/// Returns the guards that have to admit a request for a raw path in the worker cache, each once. Returns `None` if the
+/// slow path has to find them.
+fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit) -> Option<GuardList> {
     let resolved = route::resolve(routes, raw).ok()?;
     let of_file = match hit {
         Hit::Entry(cached) => endpoint_of_entry(routes, &cached.tree, &cached.entry),
         Hit::Endpoint(_) => None,
     };
-    let guard_context = guard_context(worker, incoming);
-    let mut user = None;
+    let mut guards: Vec<Arc<dyn Guard>> = Vec::new();
     for endpoint in endpoints(routes, &resolved, raw)?.into_iter().chain(of_file) {
         for guard in &endpoint.guards {
-            user = guard.admit_cached(&guard_context)?.or(user);
+            if !guards.iter().any(|other| Arc::ptr_eq(other, guard)) {
+                guards.push(Arc::clone(guard));
+            }
         }
     }
-    Some(user)
+    Some(guards.into())
 }
 
 /// Returns true if a request that has reached the endpoint is checked at no further route.
@@ -241,19 +314,28 @@ async fn handle_guarded(
 pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Admission {
     let mut user = None;
     for guard in &endpoint.guards {
+        let has_admitted = |guards: &Vec<Arc<dyn Guard>>| guards.iter().any(|other| Arc::ptr_eq(other, guard));
+        if has_admitted(&context.guards.borrow()) {
+            continue;
+        }
         let (Some(client), Some(request)) = (context.client, &context.request) else {
             return Err(Box::new(fixed::error(Status::FORBIDDEN)));
         };
-        let check = guard.check(&GuardContext {
-            services: worker,
-            client,
-            request: &request.view(),
-        });
+        let check = {
+            let request = request.view();
+            guard.check(&GuardContext {
+                services: worker,
+                client,
+                request: &request,
+                values: &context.guard_values(worker, client, &request),
+            })
+        };
         let admission = match check {
             Check::Decided(admission) => admission,
             Check::Deferred(deferred) => deferred.await,
         };
         user = admission?.or(user);
+        context.guards.borrow_mut().push(Arc::clone(guard));
     }
     Ok(user)
 }

@@ -97,17 +97,18 @@ where
     let site = key & !AFTER_RULES;
     let mut l1 = worker.files.l1();
     let hit = l1.get(key, request.path)?;
-    // An open hit belongs to a route without guards.
-    let user = match hit.is_open() {
-        true => None,
+    let admit = |hit: &Hit| match hit.is_open() {
+        // An open hit belongs to a route without guards.
+        true => Some(None),
         false => {
             let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
-            admission::admit_cached(worker, incoming, routes, hit)?
+            admission::admit_cached(worker, incoming, routes, hit)
         }
     };
     let cached = match hit {
         Hit::Entry(cached) => cached,
         Hit::Endpoint(cached_endpoint) => {
+            let user = admit(hit)?;
             let cached_endpoint = Rc::clone(cached_endpoint);
             drop(l1);
             let response = immediate::from_cached_endpoint(worker, &cached_endpoint, incoming, user.as_deref())?;
@@ -138,6 +139,8 @@ where
         // A script runs for each request and needs more data than the entry has.
         return None;
     }
+    // The entry can be sent from here on, so that an admitted request is counted once.
+    let user = admit(hit)?;
     worker.counters.cache_hits.add(1);
     // A request with a user needs a context, from which the access log reads the name of the user. So does one whose
     // values are put into the header fields.

@@ -1,11 +1,12 @@
 //! Request context: the data that the phases after the handler and the access log need.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use rocknet_handler::guard::Guard;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 use rocknet_telemetry::RequestTrace;
@@ -54,6 +55,8 @@ pub struct RequestContext {
     pub id: RequestId,
     /// Authenticated user; set once the request has passed access control.
     pub user: OnceCell<Arc<str>>,
+    /// Guards that have admitted the request. Each guard decides once about a request.
+    pub guards: RefCell<Vec<Arc<dyn Guard>>>,
     /// Time at which the request was routed.
     pub started: Instant,
     /// Bytes of the request body received so far.
@@ -124,6 +127,7 @@ impl RequestContext {
             connection: None,
             id: RequestId::default(),
             user: OnceCell::new(),
+            guards: RefCell::default(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
@@ -186,6 +190,7 @@ impl RequestContext {
             connection: None,
             id: RequestId::default(),
             user: OnceCell::new(),
+            guards: RefCell::default(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
@@ -217,6 +222,31 @@ impl RequestContext {
             status: Some(status),
             upstream,
         })
+    }
+
+    /// Returns the values for guards that check the request at a further route. `client` and `request`: those of the
+    /// context. The peer and TLS are known only if the header fields of the route have placeholders.
+    pub(super) fn guard_values<'v>(
+        &'v self,
+        worker: &'v Worker,
+        client: Client,
+        request: &'v Request<'v>,
+    ) -> RequestValues<'v> {
+        let connection = self.connection.as_ref();
+        let secure = connection.and_then(|connection| connection.secure.as_ref());
+        RequestValues {
+            services: worker,
+            server: &self.config.snapshot.config.server,
+            request,
+            client: Some(client),
+            peer: connection.map_or(client, |connection| connection.peer),
+            tls: secure.map(|secure| &**secure.tls_info()),
+            user: self.user.get().map(|user| &**user),
+            site: self.site_name(),
+            id: &self.id,
+            status: None,
+            upstream: None,
+        }
     }
 
     /// Stores the user, unless one is stored already. One request has one user, because it has one `Authorization`

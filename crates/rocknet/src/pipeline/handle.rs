@@ -1,12 +1,13 @@
 //! Limits and handler of a request, phases 4 and 7.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::admission;
+use super::admission::{self, Decisions};
 use super::context::RequestContext;
 use super::finish::{refuse, respond};
 use super::handler_timeout::HandlerTimeout;
@@ -27,7 +28,8 @@ use crate::upgrade;
 use crate::worker::{Worker, WorkerConfig};
 
 /// Runs phases 4 and 7 for the route that the rules have selected. The handler of files also looks up the path in the
-/// worker cache (phase 6). `key`: number of the site, with [`AFTER_RULES`] if its rules were applied.
+/// worker cache (phase 6). `key`: number of the site, with [`AFTER_RULES`] if its rules were applied. `decisions`:
+/// those of the guards, which have admitted the request.
 pub(super) fn handle<F, R>(
     worker: &Rc<Worker>,
     config: &Rc<WorkerConfig>,
@@ -35,7 +37,7 @@ pub(super) fn handle<F, R>(
     key: u32,
     routes: &SiteRoutes,
     resolved: route::Resolved<'_>,
-    user: Option<Arc<str>>,
+    decisions: Decisions,
     io: &mut R,
 ) -> StartedExchange
 where
@@ -49,7 +51,9 @@ where
     } = resolved;
     let (request, site, route) = (incoming.request, key & !AFTER_RULES, &endpoint.route);
     let mut context = RequestContext::new(worker, config, incoming, Some(site), Some(endpoint.into()));
+    let user = decisions.user.clone();
     context.set_user(user.clone());
+    context.guards = RefCell::new(decisions.into_guards());
     if incoming.has_body
         && let Err(refusal) = io.limit_body(route.body_size)
     {

@@ -73,6 +73,7 @@ mod proxy_sticky;
 mod proxy_streams;
 mod push;
 mod ranges;
+mod rate_limits;
 mod reload;
 mod response_cache;
 mod route_limits;

@@ -25,7 +25,7 @@ fn text(keys: &str) -> String {
 }
 
 /// Returns the value of a sample.
-fn value(server: &Running, sample: &str) -> Option<f64> {
+pub fn value(server: &Running, sample: &str) -> Option<f64> {
     let text = inventory::metrics(server.server());
     let start = format!("{sample} ");
     let line = text.lines().find(|line| line.starts_with(&start))?;
@@ -34,7 +34,7 @@ fn value(server: &Running, sample: &str) -> Option<f64> {
 
 /// Waits until a sample has a value.
 #[track_caller]
-fn wait(server: &Running, sample: &str, expected: f64) {
+pub fn wait(server: &Running, sample: &str, expected: f64) {
     let until = Instant::now() + DEADLINE;
     while value(server, sample) != Some(expected) {
         assert!(

@@ -121,6 +121,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         max_cached_file: 0,
         registries: &Registries::default(),
         config_file: None,
+        site_settings: settings,
         // There is no request for guards to check.
         is_unguarded: true,
         // The tree of a route that serves no files is needed only to look up whether a path exists.

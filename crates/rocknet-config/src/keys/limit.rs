@@ -1,0 +1,121 @@
+//! Keys of `limit`: limits of requests by client or by another key.
+
+use super::target::Target;
+use super::{Key, Kind, Section};
+use crate::binding::{Rendered, SettingGroup, bound, list, quoted};
+use crate::model::{Excess, Limit};
+use crate::value::settings;
+
+/// Sections of the keys that sites and routes accept.
+const BOTH: &[Section] = &[Section::Site, Section::Route];
+
+const RATE: Kind = Kind::Text("number of requests per second, minute or hour, such as \"10/s\"");
+
+const ADDRESSES: Kind = Kind::Several(&Kind::Text("address, network, \"private\", \"unix\" or \"all\""));
+
+pub(super) const KEYS: &[Key] = &[
+    Key::new(
+        "limit",
+        BOTH,
+        Kind::Either(&[
+            Kind::Boolean,
+            RATE,
+            Kind::Table(Section::Limit),
+            Kind::List(&Kind::Either(&[RATE, Kind::Table(Section::Limit)])),
+        ]),
+        "Number of requests that each client may send: `\"10/s\"`, `\"100/m\"` or `\"1000/h\"`. A request above it gets \
+         429 with `Retry-After`. A table has further settings, and a list has several limits, all of which apply. \
+         Requests to all routes that inherit the limit of their site count together. The limits of a route replace \
+         those of its site, and `limit = false` lifts them (docs/rate-limits.md).",
+    )
+    .group(SettingGroup::Access)
+    .sets(&[Target::Settings(bound!(
+        read: settings::limit,
+        render: |settings, _| match &settings.limits[..] {
+            [] => Rendered::Value("false".to_owned()),
+            [one] => Rendered::Value(limit(one)),
+            all => Rendered::Value(list(all.iter().map(limit))),
+        }
+    ))])
+    .example("limit = { rate = \"10/s\", burst = 20 }")
+    .foreign_names(&["limit_req", "rate_limit", "ratelimit", "rate-limit", "throttle"]),
+    Key::new(
+        "rate",
+        &[Section::Limit],
+        RATE,
+        "Number of requests per second, minute or hour. They are spread evenly: `\"60/m\"` permits one request per \
+         second after the first `burst`.",
+    )
+    .example("rate = \"100/m\"")
+    .foreign_names(&["events"]),
+    Key::new(
+        "burst",
+        &[Section::Limit],
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "Number of requests that may arrive at once. By default it is the number of `rate`: with `rate = \"10/s\"`, \
+         10 requests at once, then 10 per second.",
+    )
+    .example("burst = 20"),
+    Key::new(
+        "key",
+        &[Section::Limit],
+        Kind::Text("text with placeholders"),
+        "Requests with the same text share the limit; docs/placeholders.md lists the placeholders. The default is the client; of an IPv6 address, the first 64 bits \
+         count. If the text is empty for a request, such as that of a missing header field, the client counts. A text \
+         without placeholders is one limit for all clients together. Clients choose the values of header fields, so \
+         add a limit by client to one by such a value.",
+    )
+    .default(|| quoted("{client.ip}"))
+    .example("key = \"{request.header.X-Api-Key}\"")
+    .foreign_names(&["zone"]),
+    Key::new(
+        "delay",
+        &[Section::Limit],
+        Kind::Either(&[Kind::Boolean, Kind::Integer { min: 1, max: 1_000_000 }]),
+        "Requests above the rate wait for their turn; only those above `burst` are refused. A number: as many requests \
+         at once do not wait.",
+    )
+    .default(|| "false".to_owned())
+    .example("delay = true"),
+    Key::new(
+        "exempt",
+        &[Section::Limit],
+        ADDRESSES,
+        "Client addresses that are not limited, written as in `allow`.",
+    )
+    .empty_by_default()
+    .example("exempt = [\"10.0.0.0/8\", \"2001:db8::/32\"]"),
+    Key::new(
+        "dry_run",
+        &[Section::Limit],
+        Kind::Boolean,
+        "Counts and logs requests above the limit, but refuses and delays none, so that a limit can be tried.",
+    )
+    .default(|| "false".to_owned())
+    .example("dry_run = true")
+    .foreign_names(&["limit_req_dry_run"]),
+];
+
+/// Renders a limit as a table.
+fn limit(limit: &Limit) -> String {
+    let mut words = vec![
+        format!("rate = {}", quoted(&limit.rate.to_string())),
+        format!("burst = {}", limit.burst),
+    ];
+    if let Some(key) = &limit.key {
+        words.push(format!("key = {}", quoted(key)));
+    }
+    match limit.excess {
+        Excess::Immediate => {}
+        Excess::Delayed { after: 1 } => words.push("delay = true".to_owned()),
+        Excess::Delayed { after } => words.push(format!("delay = {after}")),
+    }
+    if !limit.exempt.is_empty() {
+        let exempt = limit.exempt.iter().map(|range| quoted(&range.to_string()));
+        words.push(format!("exempt = {}", list(exempt)));
+    }
+    if limit.dry_run {
+        words.push("dry_run = true".to_owned());
+    }
+    format!("{{ {} }}", words.join(", "))
+}

@@ -1,0 +1,14 @@
+//! Limits of requests: the arithmetic of rates, and bounded tables of the clients that use them.
+//!
+//! A [`RateTable`] has one bucket for each key of a limit, such as a client. [`RateTable::take`] decides about a
+//! request by [`Rate::take`], the generic cell rate algorithm: one number for each key, and no timer.
+//!
+//! The crate starts no thread, opens no socket and reads no clock: times are arguments, in nanoseconds of a monotonic
+//! clock. Keys are hashes that the caller makes with a secret seed.
+#![forbid(unsafe_code)]
+
+pub mod gcra;
+pub mod table;
+
+pub use gcra::{Rate, Taken};
+pub use table::{Budget, RateTable};

@@ -1,0 +1,192 @@
+//! Limits of requests that the server applies, with their tables and counters. Reloads keep them: a limit with the same
+//! settings at the same place continues with its table.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use rocknet_config::model::{Excess, Limit, RequestRate};
+use rocknet_handler::guard::Guard;
+use rocknet_limit::{Budget, RateTable};
+
+/// Maximum number of requests that wait for their turn at one limit. A request beyond it is refused.
+const MAX_WAITING: usize = 4_096;
+
+/// Limits of a server.
+#[derive(Default)]
+pub struct LimitRegistry {
+    /// Seed of the hashes of keys, which clients cannot know.
+    seed: RandomState,
+    /// Memory of all tables.
+    budget: Arc<Budget>,
+    states: Mutex<HashMap<LimitId, Weak<LimitState>>>,
+    guards: Mutex<HashMap<GuardId, Weak<dyn Guard>>>,
+}
+
+/// Identifies a limit across reloads.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LimitId {
+    /// Site.
+    pub site: Arc<str>,
+    /// Pattern of the route that has the limit.
+    pub route: Arc<str>,
+    /// Number of requests per unit of time.
+    pub rate: RequestRate,
+    /// Text whose value requests have in common; `None` for the client.
+    pub key: Option<String>,
+    burst: u32,
+    excess: Excess,
+}
+
+/// Identifies the guard of a route: site, pattern of the route, and settings.
+pub type GuardId = (Arc<str>, Arc<str>, String);
+
+/// Table and counters of one limit.
+pub struct LimitState {
+    /// The limit.
+    pub id: LimitId,
+    /// Buckets of the keys.
+    pub table: RateTable,
+    /// Number of requests that were refused.
+    pub refused: AtomicU64,
+    /// Number of requests that had to wait.
+    pub delayed: AtomicU64,
+    /// Number of requests that would have been refused or delayed without `dry_run`.
+    pub dry_run: AtomicU64,
+    /// Number of requests that wait now.
+    waiting: AtomicUsize,
+}
+
+/// Place of a request that waits for its turn. It is free again once the value is dropped.
+pub struct WaitingPlace(Arc<LimitState>);
+
+impl LimitRegistry {
+    /// Returns the hash of a key, with a secret seed.
+    pub fn hash(&self, key: impl Hash) -> u64 {
+        self.seed.hash_one(key)
+    }
+
+    /// Returns the seed of the hashes.
+    pub fn seed(&self) -> &RandomState {
+        &self.seed
+    }
+
+    /// Returns the state of a limit of a route, which is kept while a configuration uses it.
+    pub fn state(&self, site: &Arc<str>, route: &Arc<str>, limit: &Limit) -> Arc<LimitState> {
+        let id = LimitId {
+            site: Arc::clone(site),
+            route: Arc::clone(route),
+            rate: limit.rate,
+            key: limit.key.clone(),
+            burst: limit.burst,
+            excess: limit.excess,
+        };
+        let mut states = lock(&self.states);
+        if let Some(state) = states.get(&id).and_then(Weak::upgrade) {
+            return state;
+        }
+        let state = Arc::new(LimitState {
+            id: id.clone(),
+            table: RateTable::new(&self.budget),
+            refused: AtomicU64::new(0),
+            delayed: AtomicU64::new(0),
+            dry_run: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+        });
+        insert(&mut states, id, Arc::downgrade(&state));
+        state
+    }
+
+    /// Returns the guard with this identity, or creates it. Routes with the same guard count a request once.
+    pub fn guard(&self, id: GuardId, make: impl FnOnce() -> Arc<dyn Guard>) -> Arc<dyn Guard> {
+        if let Some(guard) = lock(&self.guards).get(&id).and_then(Weak::upgrade) {
+            return guard;
+        }
+        let guard = make();
+        insert(&mut lock(&self.guards), id, Arc::downgrade(&guard));
+        guard
+    }
+
+    /// Returns the limits in use, sorted by site and route.
+    pub fn all(&self) -> Vec<Arc<LimitState>> {
+        let mut all: Vec<_> = lock(&self.states).values().filter_map(Weak::upgrade).collect();
+        all.sort_by(|a, b| (&a.id.site, &a.id.route).cmp(&(&b.id.site, &b.id.route)));
+        all
+    }
+}
+
+impl LimitState {
+    /// Returns a place for a request that has to wait; `None` if too many requests wait.
+    pub fn wait(self: &Arc<Self>) -> Option<WaitingPlace> {
+        let take = |waiting: usize| (waiting < MAX_WAITING).then_some(waiting + 1);
+        let update = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        update.is_ok().then(|| WaitingPlace(Arc::clone(self)))
+    }
+}
+
+impl Drop for WaitingPlace {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Inserts an entry. Entries that are no longer in use are removed before the map would grow.
+fn insert<K: Eq + Hash, V: ?Sized>(map: &mut HashMap<K, Weak<V>>, key: K, value: Weak<V>) {
+    if map.len() == map.capacity() {
+        map.retain(|_, value| value.strong_count() > 0);
+    }
+    map.insert(key, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::model::RateUnit;
+
+    use super::*;
+
+    fn limit(requests: u32) -> Limit {
+        let per = RateUnit::Second;
+        Limit {
+            rate: RequestRate { requests, per },
+            burst: requests,
+            key: None,
+            excess: Excess::Immediate,
+            exempt: Vec::new(),
+            dry_run: false,
+        }
+    }
+
+    #[test]
+    fn a_limit_keeps_its_state_while_it_is_in_use() {
+        let registry = LimitRegistry::default();
+        let (site, root, other): (Arc<str>, Arc<str>, Arc<str>) = ("a".into(), "/*".into(), "/b".into());
+        let state = registry.state(&site, &root, &limit(1));
+        let dry_run = Limit {
+            dry_run: true,
+            ..limit(1)
+        };
+        assert!(Arc::ptr_eq(&state, &registry.state(&site, &root, &dry_run)));
+        assert!(!Arc::ptr_eq(&state, &registry.state(&site, &root, &limit(2))));
+        assert!(!Arc::ptr_eq(&state, &registry.state(&site, &other, &limit(1))));
+        assert_eq!(registry.all().len(), 1);
+        for requests in 3..1_000 {
+            registry.state(&site, &root, &limit(requests));
+        }
+        assert!(lock(&registry.states).len() < 100, "unused limits remain");
+    }
+
+    #[test]
+    fn places_for_waiting_requests_are_bounded() {
+        let registry = LimitRegistry::default();
+        let state = registry.state(&"a".into(), &"/*".into(), &limit(1));
+        let mut places: Vec<_> = (0..MAX_WAITING).map(|_| state.wait().unwrap()).collect();
+        assert!(state.wait().is_none());
+        places.pop();
+        assert!(state.wait().is_some());
+    }
+}

@@ -1,0 +1,202 @@
+//! Limits of requests (`limit`): which requests count together, refused and delayed requests, and reloads.
+
+use std::time::{Duration, Instant};
+
+use super::access::{auth, basic, fetch, over_http1, over_http2};
+use super::metrics::value;
+use super::support::client::request;
+use super::support::http2::Http2;
+use super::support::{Client, DEADLINE, Folder, Running};
+
+/// Section `[server]` of the configurations. Clients name their address, as behind a proxy.
+const SERVER: &str = "[server]\nworkers = 2\nblocking_threads = 2\nh2c = true\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
+                      events = { wait = \"20ms\", connections = 16 }\n";
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("index.html", "home"),
+        ("in/index.html", "inner home"),
+        ("in/page.html", "page"),
+        ("429.html", "slow down"),
+    ])
+}
+
+/// Returns a configuration with a site that has these keys.
+fn text(keys: &str) -> String {
+    format!("{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \".\"\n{keys}\n")
+}
+
+/// Returns the field that names a client.
+fn from(address: &str) -> String {
+    format!("X-Forwarded-For: {address}")
+}
+
+/// Sends GET requests from a client, and returns the statuses of the responses.
+fn statuses(client: &mut Client, path: &str, fields: &[&str], count: usize) -> Vec<u16> {
+    let get = |_| client.fetch(&format!("GET {path}"), fields).status;
+    (0..count).map(get).collect()
+}
+
+#[test]
+fn requests_above_the_limit_get_429_with_the_time_to_wait() {
+    let server = Running::start(
+        folder(),
+        &text("limit = { rate = \"3/h\", burst = 4 }\nerrors = { 429 = \"/429.html\" }"),
+    );
+    let client = from("192.0.2.1");
+    let mut http2 = Http2::to(server.address());
+    // The first response is loaded from the disk, and the others are in the worker cache or come over HTTP/2.
+    for _ in 0..2 {
+        assert_eq!(over_http1(&server, "GET /", &[&client], "").text, "home");
+        assert_eq!(over_http2(&mut http2, "GET /", &[&client], "").status, 200);
+    }
+    for got in fetch(&server, "GET /in/page.html", &[&client], "") {
+        assert_eq!((got.status, &*got.text), (429, "slow down"));
+        let retry_after: u64 = got.field("Retry-After").unwrap().parse().unwrap();
+        assert!((1_190..=1_200).contains(&retry_after), "{retry_after}");
+        assert_eq!(got.field("RateLimit-Policy"), Some("\"3/h\";q=4;w=4800"));
+        assert_eq!(got.field("RateLimit"), Some(&*format!("\"3/h\";r=0;t={retry_after}")));
+    }
+    // Each client has a limit of its own. Addresses of an IPv6 /64 are one client.
+    for (address, status) in [
+        ("192.0.2.2", 200),
+        ("2001:db8::1", 200),
+        ("2001:db8::2", 200),
+        ("2001:db8::3", 200),
+        ("2001:db8::4", 200),
+        ("2001:db8::5", 429),
+        ("2001:db8:0:1::1", 200),
+    ] {
+        let got = over_http1(&server, "GET /", &[&from(address)], "");
+        assert_eq!(got.status, status, "{address}");
+    }
+    let labels = "site=\"default\",route=\"/*\",rate=\"3/h\",key=\"{client.ip}\",effect=\"refused\"";
+    assert_eq!(
+        value(&server, &format!("rocknet_limited_requests_total{{{labels}}}")),
+        Some(3.0)
+    );
+}
+
+/// A request passes several routes if the file that is served belongs to another route than its path.
+#[test]
+fn a_request_counts_once_however_many_routes_it_passes() {
+    let keys = "limit = \"4/h\"\nroute.\"/in/*\" = { headers = { X-In = \"yes\" } }\n\
+                route.\"*.html\" = { headers = { X-Page = \"yes\" } }\nrule = [{ path = \"/old\", rewrite = \"/in/page.html\" }]";
+    let server = Running::start(folder(), &text(keys));
+    for (number, path) in ["/", "/in/", "/in/page.html", "/old"].into_iter().enumerate() {
+        let client = from(&format!("192.0.2.{number}"));
+        // The last request is refused. Those before it include one that is loaded, and one from the worker cache.
+        let got = statuses(&mut server.connect(), path, &[&client], 5);
+        assert_eq!(got, [200, 200, 200, 200, 429], "{path}");
+    }
+}
+
+#[test]
+fn routes_have_limits_of_their_own_or_share_that_of_the_site() {
+    let keys = "limit = \"3/h\"\nroute.\"/in/*\" = { limit = [\"2/h\", { rate = \"1/h\", key = \"{request.header.X-Key}\" }] }\n\
+                route.\"/free/*\" = { limit = false }\nroute.\"/same/*\" = { fallback = \"/index.html\" }";
+    let server = Running::start(folder(), &text(keys));
+    let mut client = server.connect();
+    let address = from("192.0.2.1");
+    let keyed = |key: &'static str| format!("X-Key: {key}");
+    for (path, field, expected) in [
+        // The inherited limit counts requests to all routes that inherit it.
+        ("/", None, 200),
+        ("/same/a", None, 200),
+        ("/same/b", None, 200),
+        ("/", None, 429),
+        ("/free/", None, 404),
+        ("/in/", Some(keyed("a")), 200),
+        // A request that one of several limits refuses counts in none of them.
+        ("/in/", Some(keyed("a")), 429),
+        ("/in/", Some(keyed("a")), 429),
+        ("/in/", Some(keyed("b")), 200),
+        ("/in/", Some(keyed("c")), 429),
+        ("/in/page.html", Some(keyed("c")), 429),
+    ] {
+        let fields: Vec<&str> = [Some(&*address), field.as_deref()].into_iter().flatten().collect();
+        let got = client.fetch(&format!("GET {path}"), &fields).status;
+        assert_eq!(got, expected, "{path} {field:?}");
+    }
+    // Without the field, the client counts: its own limit of 2 has refused it, but another client is admitted once.
+    let other = from("192.0.2.9");
+    assert_eq!(statuses(&mut client, "/in/", &[&other], 2), [200, 429]);
+}
+
+#[test]
+fn guesses_are_refused_before_passwords_are_verified_and_users_after_it() {
+    let keys = format!(
+        "{}\nroute.\"/in/*\" = {{ limit = \"2/h\" }}\nroute.\"/\" = {{ limit = {{ rate = \"2/h\", key = \"{{user}}\" }} }}",
+        auth()
+    );
+    let server = Running::start(folder(), &text(&keys));
+    let (address, other) = (from("192.0.2.1"), from("192.0.2.2"));
+    let (wrong, right) = (basic("bob", "wrong"), basic("bob", "secret"));
+    let mut client = server.connect();
+    assert_eq!(statuses(&mut client, "/in/", &[&address, &wrong], 3), [401, 401, 429]);
+    assert_eq!(statuses(&mut client, "/in/", &[&address, &right], 1), [429]);
+    assert_eq!(statuses(&mut client, "/in/", &[&other, &right], 3), [200, 200, 429]);
+    // The limit by user counts only requests of the user, from any address.
+    assert_eq!(statuses(&mut client, "/", &[&address, &wrong], 3), [401; 3]);
+    assert_eq!(statuses(&mut client, "/", &[&address, &right], 1), [200]);
+    assert_eq!(statuses(&mut client, "/", &[&other, &right], 2), [200, 429]);
+}
+
+#[test]
+fn a_reload_keeps_the_limits() {
+    let keys = "limit = \"3/h\"";
+    let server = Running::start(folder(), &text(keys));
+    let address = from("192.0.2.1");
+    let get = || over_http1(&server, "GET /", &[&address], "").status;
+    assert_eq!([get(), get()], [200; 2]);
+    server.reload(&text(&format!("compress = false\n{keys}"))).unwrap();
+    assert_eq!([get(), get()], [200, 429]);
+    server
+        .reload(&text("limit = { rate = \"3/h\", exempt = \"192.0.2.0/24\" }"))
+        .unwrap();
+    let until = Instant::now() + DEADLINE;
+    while get() != 200 {
+        assert!(Instant::now() < until, "the new configuration is not in use");
+    }
+    assert_eq!([get(), get(), get()], [200; 3]);
+    server
+        .reload(&text("limit = { rate = \"3/h\", dry_run = true }"))
+        .unwrap();
+    assert_eq!([get(), get()], [200; 2]);
+}
+
+#[test]
+fn delayed_requests_wait_for_their_turn() {
+    let server = Running::start(folder(), &text("limit = { rate = \"5/s\", burst = 3, delay = true }"));
+    let mut client = server.connect();
+    let address = from("192.0.2.1");
+    let started = Instant::now();
+    // Three requests follow each other at the rate; one at a time, all are admitted.
+    assert_eq!(statuses(&mut client, "/", &[&address], 3), [200; 3]);
+    assert!(
+        started.elapsed() >= Duration::from_millis(400),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn waiting_requests_fill_the_burst_and_end_with_their_clients() {
+    let server = Running::start(folder(), &text("limit = { rate = \"4/m\", burst = 3, delay = true }"));
+    let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(request("GET /", &[&from("192.0.2.1")]));
+    }
+    let labels = "site=\"default\",route=\"/*\",rate=\"4/m\",key=\"{client.ip}\",effect=\"delayed\"";
+    super::metrics::wait(&server, &format!("rocknet_limited_requests_total{{{labels}}}"), 2.0);
+    // The burst is used up, so a further request is refused. Other clients do not wait.
+    let mut client = server.connect();
+    assert_eq!(statuses(&mut client, "/", &[&from("192.0.2.1")], 1), [429]);
+    assert_eq!(statuses(&mut client, "/", &[&from("192.0.2.2")], 1), [200]);
+    drop(client);
+    // The requests would wait 15 and 30 seconds.
+    let started = Instant::now();
+    drop(clients);
+    server.wait_until_idle();
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
