@@ -46,10 +46,8 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
         } else if let Some(name) = name.strip_prefix('(').and_then(|name| name.strip_suffix(')')) {
             snippets.insert(name, directive.children());
         } else if name.starts_with("&(") {
-            document.skip(
-                directive,
-                "named routes have no counterpart: write the directives into each site",
-            );
+            // A named route, which `invoke` inserts.
+            snippets.insert(name, directive.children());
         } else if name == "import" {
             document.skip(directive, &format!("{MAY_RESTRICT_ACCESS}: the file was not read"));
         } else if directive.block.is_some() {

@@ -111,6 +111,7 @@ fn redirect(
         Some(scheme) => target.replacen("{scheme}://", &format!("{scheme}://"), 1),
         None => target.to_owned(),
     };
+    let target = with_groups(&target);
     let host = ["{host}", "{http.request.host}"]
         .iter()
         .find(|host| target.contains(**host));
@@ -159,7 +160,7 @@ fn redirect_to(
         .iter()
         .find_map(|end| target.strip_suffix(end));
     let base = base.map(|base| base.strip_suffix('/').unwrap_or(base));
-    if base.unwrap_or(target).contains('{') {
+    if !has_only_captures(base.unwrap_or(target), &keys) {
         return site.skip(
             directive,
             "targets have no placeholders but the part of the path: write a redirect for each host",
@@ -196,17 +197,48 @@ fn redirect_to(
     site.rule(directive, keys);
 }
 
+/// Returns a target in which references to the groups of an expression have the form of RockNet: `{1}` for
+/// `{re.name.1}`.
+fn with_groups(target: &str) -> String {
+    let (mut out, mut rest) = (String::new(), target);
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        let group = ["re.", "http.regexp."]
+            .iter()
+            .find_map(|start| name.strip_prefix(start));
+        let group = group.map(|group| group.rsplit('.').next().unwrap_or(group));
+        out.push_str(before);
+        out.push_str(&format!("{{{}}}", group.unwrap_or(name)));
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns true if a target has no placeholders but `{*}` and groups of the expressions for the path.
+fn has_only_captures(target: &str, keys: &[(&'static str, Value)]) -> bool {
+    let has_regex = keys
+        .iter()
+        .any(|(key, value)| *key == "path" && matches!(value, Value::Text(path) if path.starts_with('~')));
+    let mut names = target
+        .split('{')
+        .skip(1)
+        .map(|rest| rest.split('}').next().unwrap_or(rest));
+    names.all(|name| name == "*" || has_regex && name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn rewrite(directive: &Directive, words: &[&str], mut keys: Vec<(&'static str, Value)>, site: &mut Site) {
     let [target] = words else {
         return site.skip(directive, "write a rule with `rewrite`");
     };
+    let target = &with_groups(target);
     let is_whole = keys.is_empty();
     let target = match target.strip_suffix("{path}").or_else(|| target.strip_suffix("{uri}")) {
         Some(start) if is_whole && start.starts_with('/') => format!("{}/{{*}}", start.trim_end_matches('/')),
-        _ => (*target).to_owned(),
+        _ => target.clone(),
     };
     let target = target.strip_suffix("?{query}").unwrap_or(&target).to_owned();
-    if target.replace("{*}", "").contains('{') {
+    if !has_only_captures(&target, &keys) {
         return site.skip(
             directive,
             "targets have no placeholders but the part of the path: write rules",

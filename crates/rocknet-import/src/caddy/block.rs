@@ -1,9 +1,13 @@
 //! Translates the directives of a site or of a `handle` block.
 
+use rocknet_config::template::Scope;
+
 use crate::access::{access_of, note_shadowed, restrict_covered};
+use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, Site, restore};
 use crate::note::MAY_RESTRICT_ACCESS;
+use crate::placeholder;
 use crate::regex;
 use crate::settings::Settings;
 use crate::value::Value;
@@ -31,6 +35,7 @@ impl CaddyBlock<'_> {
         let mut place = BlockPlace {
             patterns: vec!["/*".to_owned()],
             strip: None,
+            request_fields: Vec::new(),
             named: matcher::named(&owned),
             hosts: self.hosts.clone(),
             scheme: self.scheme,
@@ -46,7 +51,7 @@ impl CaddyBlock<'_> {
         // `uri` applies to the whole site. A response to every path applies only to the paths that no block handles, so
         // it is translated last.
         let rank = |directive: &Directive| match directive.name.as_str() {
-            "uri" => 0,
+            "uri" | "request_header" => 0,
             "respond" | "error" | "abort" if !directive.argument(0).starts_with(['@', '/']) => 2,
             _ => 1,
         };
@@ -153,17 +158,31 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
             place.strip = Some((*prefix).to_owned());
             return;
         }
+        ("uri", ["strip_suffix", suffix])
+            if !suffix.contains('{') && matcher == PathMatcher::default() && place.is_site() =>
+        {
+            let keys = vec![
+                ("path", Value::Text(format!("~^/(.*){}$", condition::escaped(suffix)))),
+                ("rewrite", Value::text("/{1}")),
+            ];
+            return site.rule(directive, keys);
+        }
+        ("request_header", [name]) if name.starts_with('-') && matcher == PathMatcher::default() => {
+            return place.request_fields.push((name[1..].to_owned(), String::new()));
+        }
+        ("request_header", [name, value])
+            if !name.starts_with(['+', '-', '?'])
+                && matcher == PathMatcher::default()
+                && let Some(value) = placeholder::from_caddy(value, Scope::Request) =>
+        {
+            return place.request_fields.push(((*name).to_owned(), value));
+        }
         ("log", _) => return log(directive, site),
         ("import", _) => {
             let message = format!("{MAY_RESTRICT_ACCESS}: the file was not read, or there is no such snippet");
             return site.skip(directive, &message);
         }
-        ("handle_errors", _) => {
-            return site.skip(
-                directive,
-                "write `errors` with a page for each status: errors = { 404 = \"/404.html\" }",
-            );
-        }
+        ("handle_errors", statuses) => return handle_errors(directive, statuses, site),
         _ => {}
     }
     if matches!(name, "handle" | "route") && !matcher.is_path() && only_acts(directive) {
@@ -237,6 +256,9 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
                 if let Some(prefix) = &place.strip {
                     translated.set("strip", Value::text(prefix));
                 }
+                for (name, value) in &place.request_fields {
+                    translated.headers.entry(name.clone()).or_insert_with(|| value.clone());
+                }
                 settings.set("proxy", translated.value(), line);
             } else {
                 settings.close(line);
@@ -244,6 +266,19 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
                     directive,
                     "no upstream is left, so `deny = \"all\"` denies every client here: write `proxy`",
                 );
+            }
+        }
+        ("push", [file]) if file.starts_with('/') && !file.contains('{') => {
+            // Every request of the site would push the file, also that for the file.
+            let pages: Vec<&str> = patterns
+                .iter()
+                .map(|pattern| if pattern == "/*" { "/" } else { pattern })
+                .collect();
+            if pages.contains(&"/") {
+                site.differs(directive, "the file is pushed with the front page");
+            }
+            for page in pages {
+                site.settings.set_entry("push", page, Value::text(*file), line);
             }
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
@@ -273,6 +308,37 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
     }
     for pattern in patterns {
         site.route(&pattern, line).merge(settings.clone());
+    }
+}
+
+/// Statuses of errors for which a page is set if `handle_errors` names none.
+const ERRORS: [&str; 7] = ["400", "403", "404", "410", "500", "502", "503"];
+
+/// Translates `handle_errors` with a page for all statuses, or for each.
+fn handle_errors(directive: &Directive, statuses: &[&str], site: &mut Site) {
+    let rewrites = |child: &&Directive| child.is("rewrite");
+    let mut targets = directive.children().iter().filter(rewrites).map(|child| child.words());
+    let is_plain = |child: &Directive| matches!(child.name.as_str(), "rewrite" | "file_server" | "root");
+    let is_status = |status: &&str| status.len() == 3 && status.parse::<u64>().is_ok_and(|status| status >= 400);
+    let page = match (targets.next().as_deref(), targets.next()) {
+        (Some(["*", page] | [page]), None) if directive.children().iter().all(is_plain) => (*page).to_owned(),
+        _ => String::new(),
+    };
+    let page = page
+        .replace("{http.error.status_code}", "{err.status_code}")
+        .replace("{err.status_code}", "{}");
+    if !page.starts_with('/') || page.replace("{}", "").contains('{') || !statuses.iter().all(is_status) {
+        let message = "write `errors` with a page for each status: errors = { 404 = \"/404.html\" }";
+        return site.skip(directive, message);
+    }
+    let statuses = if statuses.is_empty() { &ERRORS[..] } else { statuses };
+    for status in statuses {
+        site.settings.set_entry(
+            "errors",
+            status,
+            Value::Text(page.replace("{}", status)),
+            directive.line,
+        );
     }
 }
 
@@ -375,6 +441,7 @@ fn nested(
     let mut inner = BlockPlace {
         patterns,
         strip: strip.filter(|strip| !strip.is_empty()),
+        request_fields: place.request_fields.clone(),
         named,
         hosts: place.hosts.clone(),
         scheme: place.scheme,
@@ -383,7 +450,7 @@ fn nested(
     let (first, rest): (Vec<&Directive>, Vec<&Directive>) = directive
         .children()
         .iter()
-        .partition(|child| child.is("uri") || child.is("root"));
+        .partition(|child| child.is("uri") || child.is("root") || child.is("request_header"));
     for child in first.into_iter().chain(rest) {
         translate_directive(child, &mut inner, site, content);
     }

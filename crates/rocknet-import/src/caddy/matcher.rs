@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use rocknet_config::model::RegexPattern;
+
+use crate::condition::{self, Condition};
 use crate::directive::Directive;
 use crate::regex;
 use crate::value::Value;
@@ -18,8 +21,8 @@ pub(super) struct PathMatcher {
     /// matched these names, too.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
-    /// Conditions other than paths and hosts, as keys of a rule.
-    pub conditions: Vec<(&'static str, Value)>,
+    /// Conditions other than paths and hosts.
+    pub conditions: Vec<Condition>,
     /// Addresses of clients, and true if the matcher stands for all other clients.
     pub clients: Option<(Vec<String>, bool)>,
     /// Reason why the matcher cannot be translated; `None` if it can.
@@ -42,18 +45,21 @@ impl PathMatcher {
 
     /// Returns the matcher as keys of a rule; `None` if a rule cannot express it.
     pub fn keys(&self) -> Option<Vec<(&'static str, Value)>> {
-        if self.clients.is_some() || self.error.is_some() {
+        if self.error.is_some() {
             return None;
         }
-        let mut keys = Vec::new();
+        let mut conditions = Vec::new();
         if !self.patterns.is_empty() {
-            keys.push(("path", Value::texts(self.patterns.iter())));
+            conditions.push(Condition::new("path", Value::texts(self.patterns.iter())));
         }
         if !self.hosts.is_empty() {
-            keys.push(("host", Value::texts(self.hosts.iter())));
+            conditions.push(Condition::new("host", Value::texts(self.hosts.iter())));
         }
-        keys.extend(self.conditions.iter().cloned());
-        Some(keys)
+        if let Some((clients, is_negated)) = &self.clients {
+            conditions.push(Condition::new("client", Value::texts(clients.iter())).negated_if(*is_negated));
+        }
+        conditions.extend(self.conditions.iter().cloned());
+        condition::keys(&conditions)
     }
 
     fn path(&mut self, path: &str) {
@@ -81,68 +87,122 @@ impl PathMatcher {
     }
 
     /// Reads a condition of a named matcher.
-    fn read(&mut self, directive: &Directive, is_negated: bool) {
+    fn read(&mut self, directive: &Directive) {
         let words = directive.words();
-        if is_negated && !matches!(directive.name.as_str(), "remote_ip" | "client_ip") {
-            return self.fail(directive);
-        }
         match (directive.name.as_str(), &words[..]) {
             ("path", paths) if self.patterns.is_empty() => paths.iter().for_each(|path| self.path(path)),
             ("path_regexp", [expression] | [_, expression]) if self.patterns.is_empty() => {
-                match regex::patterns(expression) {
-                    Some(found) => {
-                        self.patterns = found.patterns;
-                        self.beginnings = found.beginnings;
-                        self.difference = found.difference;
-                    }
-                    None => self.fail(directive),
+                let found = regex::patterns(expression).filter(|found| found.difference.is_none());
+                // The target may refer to the groups.
+                match (found, RegexPattern::new(expression, false)) {
+                    (Some(found), _) if !expression.contains('(') => self.patterns = found.patterns,
+                    (_, Ok(regex)) => self.patterns = vec![regex.to_string()],
+                    _ => self.fail(directive),
                 }
             }
             ("host", hosts) => self.hosts.extend(hosts.iter().map(|host| (*host).to_owned())),
             ("method", methods) => {
                 let methods = methods.iter().map(|method| method.to_ascii_uppercase());
-                self.conditions.push(("method", Value::texts(methods)));
+                self.conditions.push(Condition::new("method", Value::texts(methods)));
             }
             ("header", [name, value]) if !name.starts_with('!') && !value.contains('{') => {
-                self.map("header", name, value);
+                self.conditions.push(Condition::entry("header", name, *value));
             }
-            ("header", [name]) => match name.strip_prefix('!') {
-                Some(name) => self.map("header", name, ""),
-                None => self.map("header", name, "*"),
-            },
-            ("query", [pair]) if !pair.contains('{') => {
-                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                self.map("query", name, value);
+            ("header", [name]) => self.conditions.push(match name.strip_prefix('!') {
+                Some(name) => Condition::entry("header", name, ""),
+                None => Condition::entry("header", name, "*"),
+            }),
+            ("header_regexp", [name, expression] | [_, name, expression]) => {
+                match RegexPattern::new(expression, false) {
+                    Ok(regex) => self
+                        .conditions
+                        .push(Condition::entry("header", name, regex.to_string())),
+                    Err(_) => self.fail(directive),
+                }
             }
-            ("protocol", [scheme @ ("http" | "https")]) => self.conditions.push(("scheme", Value::text(*scheme))),
+            ("query", pairs) if !pairs.iter().any(|pair| pair.contains('{')) => {
+                for pair in pairs {
+                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    self.conditions.push(Condition::entry("query", name, value));
+                }
+            }
+            ("protocol", [scheme @ ("http" | "https")]) => {
+                self.conditions.push(Condition::new("scheme", Value::text(*scheme)));
+            }
             ("remote_ip" | "client_ip", ranges) if self.clients.is_none() => {
-                let ranges = ranges.iter().map(|range| match *range {
-                    "private_ranges" => "private".to_owned(),
-                    range => range.to_owned(),
-                });
-                self.clients = Some((ranges.collect(), is_negated));
+                let ranges = ranges
+                    .iter()
+                    .filter(|range| **range != "forwarded")
+                    .map(|range| match *range {
+                        "private_ranges" => "private".to_owned(),
+                        range => range.to_owned(),
+                    });
+                self.clients = Some((ranges.collect(), false));
             }
+            ("file", _) => match file(directive) {
+                Some(condition) => self.conditions.push(condition),
+                None => self.fail(directive),
+            },
             ("not", [name, rest @ ..]) => {
                 let rest = rest.iter().map(|word| (*word).to_owned()).collect();
-                self.read(&Directive::new(*name, rest, directive.line), true);
+                let mut inner = Directive::new(*name, rest, directive.line);
+                inner.block.clone_from(&directive.block);
+                self.negate(directive, &[inner]);
             }
-            ("not", []) => match directive.children() {
-                [inner] => self.read(inner, true),
-                _ => self.fail(directive),
-            },
+            ("not", []) => self.negate(directive, directive.children()),
             _ => self.fail(directive),
         }
     }
 
-    fn map(&mut self, key: &'static str, name: &str, value: &str) {
-        let entry = (name.to_owned(), Value::text(value));
-        for (known, table) in &mut self.conditions {
-            if let (true, Value::Table(entries)) = (*known == key, table) {
-                entries.push(entry);
-                return;
+    /// Reads the conditions of `not`, which must not all hold.
+    fn negate(&mut self, directive: &Directive, inner: &[Directive]) {
+        let mut matcher = PathMatcher::default();
+        for condition in inner {
+            // Longer names that begin with the path are excluded, too.
+            let is_open = |path: &String| path.starts_with('/') && path.ends_with('*') && !path.ends_with("/*");
+            if condition.is("path") && condition.arguments.iter().any(is_open) {
+                let regex = |path: &String| match path.strip_suffix('*') {
+                    Some(start) if is_open(path) && !start.contains('*') => format!("~^{}", condition::escaped(start)),
+                    _ => path.clone(),
+                };
+                matcher.patterns.extend(condition.arguments.iter().map(regex));
+            } else {
+                matcher.read(condition);
             }
         }
-        self.conditions.push((key, Value::Table(vec![entry])));
+        if let (Some((clients, _)), true) = (&matcher.clients, inner.len() == 1 && self.clients.is_none()) {
+            self.clients = Some((clients.clone(), true));
+            return;
+        }
+        let is_positive = !matcher.conditions.iter().any(|condition| condition.is_negated);
+        match matcher.keys().filter(|keys| is_positive && !keys.is_empty()) {
+            Some(keys) => self.conditions.push(Condition { keys, is_negated: true }),
+            None => self.fail(directive),
+        }
+    }
+}
+
+/// Returns the condition of a matcher for an existing file; `None` for other forms.
+fn file(directive: &Directive) -> Option<Condition> {
+    let tried = directive.children().iter().find(|inner| inner.is("try_files"));
+    let is_plain = directive.children().iter().all(|inner| inner.is("try_files"));
+    let words = match tried {
+        Some(tried) => tried.words(),
+        None => directive.words(),
+    };
+    match words[..] {
+        _ if !is_plain => None,
+        [] | ["{path}" | "{http.request.uri.path}"] => Some(Condition::new("exists", Value::texts(["file", "folder"]))),
+        [path] => {
+            let at = path.replace("{http.request.uri.path}", "{path}");
+            let is_path = at.starts_with('/') || at.starts_with("{path}");
+            let is_constant = is_path && !at.replace("{path}", "").contains('{');
+            is_constant.then(|| Condition {
+                keys: vec![("exists", Value::text("file")), ("exists_at", Value::Text(at))],
+                is_negated: false,
+            })
+        }
+        _ => None,
     }
 }
 
@@ -155,9 +215,9 @@ pub(super) fn named(block: &[Directive]) -> NamedMatchers {
             Some((name, rest)) => {
                 let mut single = Directive::new(name, rest.to_vec(), directive.line);
                 single.block.clone_from(&directive.block);
-                matcher.read(&single, false);
+                matcher.read(&single);
             }
-            None => directive.children().iter().for_each(|inner| matcher.read(inner, false)),
+            None => directive.children().iter().for_each(|inner| matcher.read(inner)),
         }
         all.insert(directive.name.clone(), matcher);
     }
@@ -169,7 +229,7 @@ pub(super) fn split<'d>(directive: &'d Directive, named: &NamedMatchers) -> (Pat
     let mut words = directive.words();
     let mut matcher = PathMatcher::default();
     // A path that is the only argument of one of these directives is not a matcher.
-    let takes_path = matches!(directive.name.as_str(), "root" | "rewrite" | "redir") && words.len() == 1;
+    let takes_path = matches!(directive.name.as_str(), "root" | "rewrite" | "redir" | "push") && words.len() == 1;
     match words.first() {
         _ if takes_path => return (matcher, words),
         Some(&"*") => {}
@@ -192,7 +252,7 @@ mod tests {
 
     #[test]
     fn named_matchers_become_conditions() {
-        let text = "@a path /x/* /y*\n@b {\n method post\n header X-A b\n}\n@c not remote_ip 10.0.0.0/8 private_ranges\n@d expression true\n";
+        let text = "@a path /x/* /y*\n@b {\n method post\n header X-A b\n}\n@c not remote_ip 10.0.0.0/8 private_ranges\n@d expression true\n@e {\n not path /s* /t/*\n not {\n  method GET\n  file\n }\n}\n@f path_regexp id ^/([0-9]+)$\n@g header_regexp X-A ^b\n";
         let all = named(&super::super::read(text).unwrap());
         assert_eq!(all["@a"].patterns, ["/x/*", "/y", "/y/*"]);
         let keys: Vec<_> = all["@b"].keys().unwrap().into_iter().map(|(key, _)| key).collect();
@@ -200,5 +260,17 @@ mod tests {
         let clients = (vec!["10.0.0.0/8".to_owned(), "private".to_owned()], true);
         assert_eq!(all["@c"].clients, Some(clients));
         assert!(all["@d"].error.is_some());
+        let written = |name: &str| {
+            let keys = all[name].keys().unwrap().into_iter();
+            let mut out = String::new();
+            Value::Table(keys.map(|(key, value)| (key.to_owned(), value)).collect()).write(&mut out);
+            out.replace('"', "'")
+        };
+        assert_eq!(
+            written("@e"),
+            "{ unless = [{ path = ['~^/s', '/t/*'] }, { method = 'GET', exists = ['file', 'folder'] }] }"
+        );
+        assert_eq!(written("@f"), "{ path = '~^/([0-9]+)$' }");
+        assert_eq!(written("@g"), "{ header = { X-A = '~^b' } }");
     }
 }

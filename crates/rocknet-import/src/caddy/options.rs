@@ -40,6 +40,7 @@ impl CaddyOptions {
                     Some(time) => document.table("limits").set("shutdown", Value::Text(time), line),
                     None => document.skip(directive, "write `limits.shutdown`"),
                 },
+                ("servers", _) => servers(directive, document),
                 ("order" | "persist_config" | "skip_install_trust", _) => {
                     document.unneeded(directive, "it has no meaning in RockNet");
                 }
@@ -52,6 +53,70 @@ impl CaddyOptions {
                 }
                 _ => document.skip(directive, "see docs/configuration.md for the global tables"),
             }
+        }
+    }
+}
+
+/// Translates the options of servers.
+fn servers(block: &Directive, document: &mut Document) {
+    for directive in block.children() {
+        let line = directive.line;
+        match (directive.name.as_str(), &directive.words()[..]) {
+            ("protocols", protocols) => {
+                if !protocols.contains(&"h3") {
+                    document.table("server").set("http3", Value::Flag(false), line);
+                }
+                if protocols.contains(&"h2c") {
+                    document.table("server").set("h2c", Value::Flag(true), line);
+                }
+            }
+            ("trusted_proxies", ["static", ranges @ ..]) if !ranges.is_empty() => {
+                // RockNet takes networks here, and no word for the private ones.
+                const PRIVATE: [&str; 6] = [
+                    "10.0.0.0/8",
+                    "127.0.0.0/8",
+                    "172.16.0.0/12",
+                    "192.168.0.0/16",
+                    "::1",
+                    "fd00::/8",
+                ];
+                let ranges = ranges.iter().flat_map(|range| match *range {
+                    "private_ranges" => PRIVATE.to_vec(),
+                    range => vec![range],
+                });
+                let ranges = ranges.map(Value::text).collect();
+                document
+                    .table("server")
+                    .set("trusted_proxies", Value::List(ranges), line);
+            }
+            ("max_header_size", [size]) if units::size(size).is_some() => {
+                let size = Value::Text(units::size(size).unwrap_or_default());
+                document.table("limits").set("header_size", size, line);
+            }
+            ("timeouts", []) => timeouts(directive, document),
+            ("metrics" | "strict_sni_host", _) => {
+                document.unneeded(
+                    directive,
+                    "the server has metrics, and compares the names of TLS and HTTP",
+                );
+            }
+            _ => document.skip(directive, "see docs/configuration.md for the global tables"),
+        }
+    }
+}
+
+fn timeouts(block: &Directive, document: &mut Document) {
+    for directive in block.children() {
+        let key = match directive.name.as_str() {
+            "read_header" => "header_timeout",
+            "read_body" => "body_idle",
+            "write" => "send_stall",
+            "idle" => "keep_alive",
+            _ => "",
+        };
+        match units::duration_of(directive.argument(0)).filter(|_| !key.is_empty()) {
+            Some(time) => document.table("limits").set(key, Value::Text(time), directive.line),
+            None => document.skip(directive, "see docs/limits.md for the timeouts"),
         }
     }
 }

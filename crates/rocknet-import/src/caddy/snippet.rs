@@ -26,6 +26,7 @@ pub(super) fn insert(
         *count += 1;
         let snippet = match (directive.name.as_str(), &directive.block) {
             ("import", None) => snippets.get(directive.argument(0)),
+            ("invoke", None) => snippets.get(format!("&({})", directive.argument(0)).as_str()),
             _ => None,
         };
         let size = snippet.map_or(0, |snippet| size(snippet));

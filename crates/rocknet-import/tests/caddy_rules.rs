@@ -1,0 +1,117 @@
+//! Tests of the rules that matchers and directives of Caddy become.
+
+use rocknet_import::{Import, Language, Note, import};
+
+fn translated(site: &str) -> Import {
+    let text = format!("a.test {{\nroot * /srv\nfile_server\n{site}\n}}\n");
+    import(Language::Caddy, "Caddyfile", &text).unwrap()
+}
+
+/// Returns the lines of each rule in their order.
+fn rules(import: &Import) -> Vec<String> {
+    let parts = import.toml.split("[[site.\"a.test\".rule]]\n").skip(1);
+    parts
+        .map(|part| {
+            let lines = part.lines().take_while(|line| !line.is_empty());
+            lines.collect::<Vec<_>>().join("; ").replace('"', "'")
+        })
+        .collect()
+}
+
+#[test]
+fn matchers_become_conditions() {
+    for (text, expected) in [
+        (
+            "@a {\nmethod PUT DELETE\nnot path /dav/*\n}\nrespond @a 405",
+            "method = ['PUT', 'DELETE']; unless = { path = '/dav/*' }; respond = 405",
+        ),
+        (
+            "@a path_regexp item ^/item/([0-9]+)$\nrewrite @a /item.html?id={re.item.1}",
+            "path = '~^/item/([0-9]+)$'; rewrite = '/item.html?id={1}'",
+        ),
+        (
+            "@a {\nheader_regexp User-Agent (?i)bot\nfile /off.html\n}\nerror @a 503",
+            "header = { User-Agent = '~(?i)bot' }; exists = 'file'; exists_at = '/off.html'; respond = 503",
+        ),
+        (
+            "@office {\nremote_ip 192.0.2.0/24\nquery beta=1\n}\nrewrite @office /beta.html",
+            "client = '192.0.2.0/24'; query = { beta = '1' }; rewrite = '/beta.html'",
+        ),
+        (
+            "@missing not file\nrewrite @missing /app.html",
+            "unless = { exists = ['file', 'folder'] }; rewrite = '/app.html'",
+        ),
+        (
+            "@old path_regexp ^/([0-9]+)/(.*)$\nredir @old /archive/{re.1}/{re.2} 301",
+            "",
+        ),
+        ("uri strip_suffix .html", "path = '~^/(.*)\\\\.html$'; rewrite = '/{1}'"),
+    ] {
+        let import = translated(text);
+        let found = rules(&import);
+        let expected: Vec<&str> = Some(expected)
+            .filter(|expected| !expected.is_empty())
+            .into_iter()
+            .collect();
+        assert_eq!(found, expected, "{text}\n{}", import.toml);
+        assert!(
+            !import.notes.iter().any(Note::weakens_access),
+            "{text}: {:?}",
+            import.notes
+        );
+    }
+    let import = translated("@old path_regexp ^/([0-9]+)/(.*)$\nredir @old /archive/{re.1}/{re.2} 301");
+    assert!(
+        import
+            .toml
+            .contains("redirects.\"~^/([0-9]+)/(.*)$\" = { to = \"/archive/{1}/{2}\", status = 301 }"),
+        "{}",
+        import.toml
+    );
+    // A test that rules do not have leaves a refusal out, which the note says.
+    let import = translated("@a expression `{method} == 'X'`\nrespond @a 403");
+    assert!(
+        rules(&import).is_empty() && import.notes.iter().any(Note::weakens_access),
+        "{:?}",
+        import.notes
+    );
+}
+
+#[test]
+fn refusals_of_clients_stay_access_control() {
+    let import = translated("@outside not remote_ip 10.0.0.0/8\nrespond @outside 403");
+    assert!(import.toml.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);
+    assert!(rules(&import).is_empty(), "{}", import.toml);
+}
+
+#[test]
+fn directives_become_settings() {
+    for (text, expected) in [
+        (
+            "handle_errors {\nrewrite * /{err.status_code}.html\nfile_server\n}",
+            "errors.\"404\" = \"/404.html\"",
+        ),
+        (
+            "handle_errors 502 503 {\nrewrite * /down.html\nfile_server\n}",
+            "errors.\"503\" = \"/down.html\"",
+        ),
+        (
+            "handle /api/* {\nrequest_header X-Api v1\nuri strip_prefix /api\nreverse_proxy localhost:3000\n}",
+            "strip = \"/api\", headers = { X-Api = \"v1\" }",
+        ),
+    ] {
+        let import = translated(text);
+        assert!(import.toml.contains(expected), "{text}\n{}", import.toml);
+    }
+    let text = "{\nservers {\nprotocols h1 h2\ntrusted_proxies static 10.0.0.0/8\ntimeouts {\nread_header 5s\n}\n}\n}\n&(app) \
+                {\nreverse_proxy localhost:3000\n}\na.test {\ninvoke app\n}\n";
+    let import = import(Language::Caddy, "Caddyfile", text).unwrap();
+    for expected in [
+        "http3 = false",
+        "trusted_proxies = [\"10.0.0.0/8\"]",
+        "header_timeout = \"5s\"",
+        "proxy = \"http://localhost:3000\"",
+    ] {
+        assert!(import.toml.contains(expected), "{expected}\n{}", import.toml);
+    }
+}
