@@ -78,6 +78,19 @@ fn matchers_become_conditions() {
 }
 
 #[test]
+fn refusals_apply_to_rewritten_paths() {
+    let import = translated("respond /secret/* 403\nrewrite /a /secret/a");
+    assert_eq!(
+        rules(&import),
+        [
+            "path = '/secret/*'; respond = 403",
+            "path = '/a'; rewrite = '/secret/a'",
+            "path = '/secret/*'; respond = 403",
+        ]
+    );
+}
+
+#[test]
 fn refusals_of_clients_stay_access_control() {
     let import = translated("@outside not remote_ip 10.0.0.0/8\nrespond @outside 403");
     assert!(import.toml.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);

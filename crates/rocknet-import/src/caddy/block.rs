@@ -5,7 +5,7 @@ use rocknet_config::template::Scope;
 use crate::access::{access_of, note_shadowed, restrict_covered};
 use crate::condition;
 use crate::directive::Directive;
-use crate::document::{Notes, Site, restore};
+use crate::document::{Notes, RuleStage, Site, restore};
 use crate::note::MAY_RESTRICT_ACCESS;
 use crate::placeholder;
 use crate::regex;
@@ -41,6 +41,8 @@ impl CaddyBlock<'_> {
             scheme: self.scheme,
         };
         let mut content = BlockContent::default();
+        // Caddy rewrites before it responds, so refusals apply to rewritten paths too.
+        site.stage = RuleStage::Rewrite;
         // `handle` blocks inherit from the directives outside of them, and not from each other. A block that only
         // refuses some requests also restricts the other blocks, so it counts as a directive outside of them.
         let is_refusal =
@@ -82,6 +84,7 @@ impl CaddyBlock<'_> {
         // Caddy applies access control, such as `basic_auth`, before the blocks.
         restrict_covered(site, &base, &before);
         note_shadowed(site);
+        site.order_rules();
     }
 }
 
