@@ -18,10 +18,10 @@ const MAX_MISSING: usize = 5;
 const MISSING: [(Language, &str); 3] = [
     (
         Language::Nginx,
-        "auth_request limit_conn limit_conn_zone limit_rate limit_req limit_req_zone satisfy secure_link ssi sub_filter",
+        "auth_request limit_conn limit_conn_zone limit_rate satisfy secure_link ssi sub_filter",
     ),
     (Language::Apache, "AuthType Satisfy SetEnv SetOutputFilter Substitute"),
-    (Language::Caddy, "forward_auth rate_limit templates"),
+    (Language::Caddy, "forward_auth templates"),
 ];
 
 /// A row of a table.
