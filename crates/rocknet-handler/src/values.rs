@@ -108,10 +108,7 @@ impl Values for RequestValues<'_> {
             Placeholder::Scheme => text(Some(if self.tls.is_some() { "https" } else { "http" })),
             Placeholder::Protocol => text(Some(request.version.as_str())),
             Placeholder::Method => Cow::Borrowed(request.method_name),
-            Placeholder::Path => match SafePath::parse(request.path) {
-                Ok(path) => Cow::Owned(path.as_str().as_bytes().to_vec()),
-                Err(_) => Cow::Borrowed(request.path),
-            },
+            Placeholder::Path => path(request.path),
             Placeholder::Query => Cow::Borrowed(request.query.unwrap_or_default()),
             Placeholder::QueryParameter(name) => Cow::Borrowed(parameter(request, name.as_bytes()).unwrap_or_default()),
             Placeholder::Target => Cow::Borrowed(origin_form(request)),
@@ -200,6 +197,16 @@ pub fn host(authority: &[u8]) -> Cow<'static, [u8]> {
     }
 }
 
+/// Returns a path decoded and normalized, as rules match it; as sent if it is malformed.
+fn path(raw: &[u8]) -> Cow<'_, [u8]> {
+    match SafePath::parse(raw).map(SafePath::into_str) {
+        Ok(Cow::Borrowed(path)) => Cow::Borrowed(path.as_bytes()),
+        Ok(Cow::Owned(path)) => Cow::Owned(path.into_bytes()),
+        // No file can have the path, but an application can.
+        Err(_) => SafePath::for_rules(raw).map_or(Cow::Borrowed(raw), |path| Cow::Owned(path.into_bytes())),
+    }
+}
+
 /// Returns path and query of the target as received.
 pub fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
     if request.form != TargetForm::Absolute {
@@ -240,6 +247,20 @@ mod tests {
     impl Values for All<'_> {
         fn value(&self, _: &Placeholder) -> Cow<'_, [u8]> {
             Cow::Borrowed(self.0)
+        }
+    }
+
+    #[test]
+    fn the_path_is_decoded() {
+        for (raw, expected) in [
+            ("/a", "/a"),
+            ("/a%20b//c/../d", "/a b/d"),
+            // No file can have this path.
+            ("/wiki/Special%3ASearch", "/wiki/Special:Search"),
+            // A malformed path is not decoded.
+            ("/%00%41", "/%00%41"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&path(raw.as_bytes())), expected, "{raw}");
         }
     }
 
