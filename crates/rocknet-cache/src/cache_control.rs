@@ -161,7 +161,7 @@ impl Directives {
 }
 
 /// Parses a number of seconds; `None` if it has other bytes than digits.
-fn seconds(text: &[u8]) -> Option<u64> {
+pub(crate) fn seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use rocknet_config::model::ResponseCache;
 use rocknet_handler::Handler;
+use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
+use rocknet_proto::request::Request;
 
-use crate::Responses;
+use crate::{Responses, litespeed};
 
 /// A cached route.
 pub(crate) struct CachedRoute {
@@ -21,4 +23,17 @@ pub(crate) struct CachedRoute {
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
     /// request only after the lookup of a script.
     pub answers_now: bool,
+}
+
+impl CachedRoute {
+    /// Carries out the purges that a response of the handler demands, and removes the fields for this server. Must be
+    /// called for each response of the handler.
+    pub fn finish(&self, request: &Request<'_>, response: &mut Response) {
+        if self.settings.litespeed {
+            for purge in litespeed::purges(&response.fields, &self.route.label.site, request) {
+                self.responses.purge(&purge);
+            }
+            litespeed::strip(&mut response.fields);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Patterns of cookies whose requests bypass the cache.
+//! Cookies of requests: patterns of their names, and their values.
 
 use rocknet_proto::fields::{Fields, KnownField};
 
@@ -19,6 +19,14 @@ pub fn has_any(patterns: &[String], fields: &Fields<'_>) -> bool {
             .trim_ascii()
     });
     names.any(|name| patterns.iter().any(|pattern| matches(pattern.as_bytes(), name)))
+}
+
+/// Returns the value of the first cookie with a name.
+pub fn value<'f>(name: &[u8], fields: &Fields<'f>) -> Option<&'f [u8]> {
+    let mut cookies = fields
+        .get_all(KnownField::Cookie)
+        .flat_map(|line| line.split(|byte| *byte == b';'));
+    cookies.find_map(|cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="))
 }
 
 fn matches(pattern: &[u8], name: &[u8]) -> bool {

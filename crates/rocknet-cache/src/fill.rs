@@ -9,6 +9,8 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Bytes, BytesMut};
@@ -18,18 +20,52 @@ use rocknet_io::wheel::Deadline;
 
 /// Limits of a fill.
 pub struct FillLimits {
+    /// Limit on all bodies in progress together.
+    pub budget: Arc<FillBudget>,
     /// Maximum size of the body in bytes.
     pub size: u64,
+    /// Maximum size of all bodies in progress, in bytes.
+    pub all: u64,
     /// Deadline for the next piece.
     pub deadline: Deadline,
     /// Maximum number of ticks without a piece.
     pub ticks: u32,
 }
 
+/// Limit on the memory of all bodies in progress, so that many slow clients cannot fill the memory.
+#[derive(Debug, Default)]
+pub struct FillBudget {
+    /// Bytes in use.
+    used: AtomicU64,
+}
+
+impl FillBudget {
+    /// Reserves memory. Returns false if more than `limit` bytes would be in use.
+    fn reserve(&self, size: u64, limit: u64) -> bool {
+        let reserved = self.used.fetch_add(size, Ordering::Relaxed);
+        if reserved + size <= limit {
+            return true;
+        }
+        self.release(size);
+        false
+    }
+
+    fn release(&self, size: u64) {
+        self.used.fetch_sub(size, Ordering::Relaxed);
+    }
+}
+
 /// Body in progress.
 struct Fill {
+    budget: Arc<FillBudget>,
+    /// Number of bytes that are reserved.
+    reserved: u64,
     /// Pieces so far.
     pieces: Vec<Bytes>,
+    /// Number of pieces that were sent.
+    next: usize,
+    /// Number of bytes that were sent.
+    sent: usize,
     state: FillState,
     trailers: Option<FieldList>,
     /// The task of the client.
@@ -52,7 +88,11 @@ pub fn start(
 ) -> impl Stream + 'static {
     let length = source.length();
     let fill = Rc::new(RefCell::new(Fill {
+        budget: Arc::clone(&limits.budget),
+        reserved: 0,
         pieces: Vec::new(),
+        next: 0,
+        sent: 0,
         state: FillState::Filling,
         trailers: None,
         reader: None,
@@ -60,7 +100,6 @@ pub fn start(
     runtime::spawn(receive(Rc::clone(&fill), source, limits, done));
     FillReader {
         fill,
-        next: 0,
         rest: None,
         length,
     }
@@ -77,10 +116,15 @@ async fn receive(
     let state = loop {
         match next_piece(&mut *source, &limits).await {
             Some(Ok(piece)) => {
-                size += piece.len() as u64;
+                let length = piece.len() as u64;
+                size += length;
                 let mut filling = fill.borrow_mut();
                 filling.pieces.push(piece);
-                if size > limits.size {
+                let has_memory = limits.budget.reserve(length, limits.all);
+                if has_memory {
+                    filling.reserved += length;
+                }
+                if size > limits.size || !has_memory {
                     break FillState::TooLarge(Some(source));
                 }
                 filling.wake();
@@ -94,6 +138,11 @@ async fn receive(
     };
     let whole = matches!(state, FillState::Complete).then(|| concat(&fill.borrow().pieces, size));
     let mut filling = fill.borrow_mut();
+    if let Some(whole) = &whole {
+        // The pieces that were not sent yet become a part of the whole, so that the body is in memory once.
+        filling.pieces = vec![whole.slice(filling.sent..)];
+        filling.next = usize::from(filling.sent == whole.len());
+    }
     filling.state = state;
     filling.wake();
     drop(filling);
@@ -124,6 +173,12 @@ fn concat(pieces: &[Bytes], size: u64) -> Bytes {
     whole.freeze()
 }
 
+impl Drop for Fill {
+    fn drop(&mut self) {
+        self.budget.release(self.reserved);
+    }
+}
+
 impl Fill {
     fn wake(&mut self) {
         if let Some(reader) = self.reader.take() {
@@ -135,8 +190,6 @@ impl Fill {
 /// The body as the client receives it.
 struct FillReader {
     fill: Rc<RefCell<Fill>>,
-    /// Number of pieces that were sent.
-    next: usize,
     /// The rest of a body that is too large.
     rest: Option<Box<dyn Stream>>,
     length: Option<u64>,
@@ -146,9 +199,10 @@ impl FillReader {
     /// Returns the next received piece, or sets `rest`.
     fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         let mut fill = self.fill.borrow_mut();
-        if let Some(piece) = fill.pieces.get_mut(self.next) {
-            self.next += 1;
-            return Poll::Ready(Some(Ok(piece.clone())));
+        if let Some(piece) = fill.pieces.get(fill.next).cloned() {
+            fill.next += 1;
+            fill.sent += piece.len();
+            return Poll::Ready(Some(Ok(piece)));
         }
         match &mut fill.state {
             FillState::Filling => {
@@ -191,5 +245,19 @@ impl Stream for FillReader {
             Some(rest) => rest.trailers(),
             None => self.fill.borrow_mut().trailers.take(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_limits_all_bodies_together() {
+        let budget = FillBudget::default();
+        assert!(budget.reserve(6, 10) && budget.reserve(4, 10));
+        assert!(!budget.reserve(1, 10));
+        budget.release(4);
+        assert!(!budget.reserve(5, 10) && budget.reserve(4, 10));
     }
 }

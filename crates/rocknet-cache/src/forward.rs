@@ -12,17 +12,23 @@ use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
 
 use crate::cached_route::CachedRoute;
+use crate::counters::Counted;
 use crate::fill::{self, FillLimits};
 use crate::flight::Leader;
 use crate::key::Key;
+use crate::litespeed;
 use crate::policy::{self, NotStored, RequestFacts, Terms, Times};
 use crate::respond;
 use crate::status::{CacheStatus, Forwarded, add_status};
 use crate::stored::StoredResponse;
+use crate::tags;
 use crate::vary::Variation;
 
 /// Time in milliseconds for which requests for a key do not wait for each other after a response that is not stored.
 const UNCACHEABLE_MS: u64 = 10_000;
+
+/// All bodies in progress together may use this part of the memory of the store in addition to it.
+const FILL_SHARE: u64 = 4;
 
 /// Preconditions that the handler must not see, because the whole response is stored. The client's preconditions are
 /// evaluated afterwards.
@@ -79,6 +85,7 @@ pub(crate) async fn forward(
         // A file of the file cache. It evaluates the preconditions of the original request itself.
         return output;
     };
+    cached.responses.counters.count(&services, Counted::Miss);
     let times = Times {
         requested_ms,
         received_ms: services.clock.uptime_ms(),
@@ -100,6 +107,9 @@ pub(crate) async fn forward(
         is_collapsed: false,
         detail,
     };
+    let stored_form = storable(&cached, &facts, &response, times, &request);
+    let tags = tags::of_response(&response.fields);
+    cached.finish(&request, &mut response);
     if let Some(stale) = &stored {
         if response.status == Status::NOT_MODIFIED && !keeps_preconditions {
             let fresh = confirm(&cached, &facts, stale, &response, times);
@@ -117,12 +127,12 @@ pub(crate) async fn forward(
             return respond::from_stored(stale, &request, &services, age, status).into();
         }
     }
-    match storable(&cached, &facts, &response, times, &request) {
+    match stored_form {
         Ok((terms, variation)) => {
             let body = std::mem::take(&mut response.body);
             let body = match body.into_bytes() {
                 Ok(bytes) => {
-                    let whole = Arc::new(StoredResponse::new(&response, bytes, terms, variation));
+                    let whole = Arc::new(StoredResponse::new(&response, bytes, terms, variation, tags));
                     store(&cached, key, &whole, leader);
                     let age = response
                         .fields
@@ -146,6 +156,8 @@ pub(crate) async fn forward(
                 ..Response::new(response.status)
             };
             let limits = FillLimits {
+                budget: Arc::clone(&cached.responses.budget),
+                all: cached.responses.memory.capacity() / FILL_SHARE,
                 size: cached.settings.max_object,
                 deadline: services.wheel.deadline(),
                 ticks,
@@ -154,7 +166,7 @@ pub(crate) async fn forward(
             let filled = Arc::clone(&cached);
             let reader = fill::start(source, limits, move |whole| {
                 if let Some(whole) = whole {
-                    let whole = Arc::new(StoredResponse::new(&head, whole, terms, variation));
+                    let whole = Arc::new(StoredResponse::new(&head, whole, terms, variation, tags));
                     store(&filled, &key, &whole, leader);
                 }
             });
@@ -223,7 +235,11 @@ fn storable(
     if !has_storable_body {
         return Err(NotStored::Body);
     }
-    let variation = Variation::of(&response.fields, &request.fields).ok_or(NotStored::Vary)?;
+    let cookies = match cached.settings.litespeed {
+        true => litespeed::vary_cookies(&response.fields),
+        false => Vec::new(),
+    };
+    let variation = Variation::of(&response.fields, &request.fields, &cookies).ok_or(NotStored::Vary)?;
     Ok((terms, variation))
 }
 

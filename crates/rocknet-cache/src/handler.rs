@@ -22,12 +22,13 @@ use rocknet_proto::status::Status;
 
 use crate::cache_control::Directives;
 use crate::cached_route::CachedRoute;
+use crate::counters::Counted;
 use crate::flight::Joined;
 use crate::key::{self, Key};
 use crate::policy::{RequestFacts, Use};
 use crate::status::{CacheStatus, Forwarded, add_status};
 use crate::stored::StoredResponse;
-use crate::{Responses, cookies, forward, respond};
+use crate::{Responses, cookies, forward, litespeed, respond};
 
 /// Maximum time that a request waits for the response to another request for the same key. After it, the request is
 /// forwarded on its own.
@@ -87,18 +88,25 @@ impl Handler for CacheHandler {
         match plan {
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
+                cached.responses.counters.count(request.services, Counted::Bypass);
+                cached.finish(request.request, &mut response);
                 add_status(&mut response, CacheStatus::forwarded(reason));
                 Some(response)
             }
             Plan::Invalidate => {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.invalidate(request.request, request.tls.is_some(), request.peer, &response);
+                cached.responses.counters.count(request.services, Counted::Bypass);
+                cached.finish(request.request, &mut response);
                 add_status(&mut response, CacheStatus::forwarded(Forwarded::Method));
                 Some(response)
             }
             Plan::Lookup(_) if !cached.answers_now => None,
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
-                Found::Usable(stored, false) => Some(hit(&stored, request.request, request.services)),
+                Found::Usable(stored, false) => {
+                    cached.responses.counters.count(request.services, Counted::Hit);
+                    Some(hit(&stored, request.request, request.services))
+                }
                 _ => None,
             },
         }
@@ -142,17 +150,22 @@ impl Handler for CacheHandler {
 }
 
 /// Handles a request for which there was no fresh response at once.
-async fn handle(cached: Arc<CachedRoute>, exchange: Exchange) -> HandlerOutput {
+async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutput {
+    if cached.settings.litespeed {
+        let (name, value) = litespeed::ENABLED;
+        exchange.request = Rc::new(exchange.request.with_replaced_fields(&[name], &[(name, value)]));
+    }
     let owned = Rc::clone(&exchange.request);
     let request = owned.view();
     let is_secure = exchange.tls.is_some();
+    let services = Rc::clone(&exchange.services);
     // A request with a body was classified by `handle_now`. Here the body of a GET is found by its fields.
     let has_body = has_body(&request);
     let plan = cached.plan(&request, has_body, exchange.user.as_deref(), is_secure, exchange.peer);
     let key = match plan {
         Plan::Bypass(reason) => {
             let output = cached.inner.handle(exchange).await;
-            return with_status(output, CacheStatus::forwarded(reason));
+            return finished(&cached, &services, &request, output, CacheStatus::forwarded(reason));
         }
         Plan::Invalidate => {
             let peer = exchange.peer;
@@ -160,13 +173,20 @@ async fn handle(cached: Arc<CachedRoute>, exchange: Exchange) -> HandlerOutput {
             if let HandlerOutput::Response(response) = &output {
                 cached.invalidate(&request, is_secure, peer, response);
             }
-            return with_status(output, CacheStatus::forwarded(Forwarded::Method));
+            return finished(
+                &cached,
+                &services,
+                &request,
+                output,
+                CacheStatus::forwarded(Forwarded::Method),
+            );
         }
         Plan::Lookup(key) => key,
     };
-    let services = Rc::clone(&exchange.services);
     let (reason, stored) = match cached.look_up(&key, &request, &services) {
         Found::Usable(stored, is_stale) => {
+            let outcome = if is_stale { Counted::Stale } else { Counted::Hit };
+            cached.responses.counters.count(&services, outcome);
             let response = hit(&stored, &request, &services);
             if is_stale {
                 revalidate(&cached, &exchange, key, stored);
@@ -183,7 +203,7 @@ async fn handle(cached: Arc<CachedRoute>, exchange: Exchange) -> HandlerOutput {
     if request.method == Method::Head || request.fields.contains(KnownField::Range) {
         let reason = if stored.is_some() { reason } else { Forwarded::Miss };
         let output = forward::call(&cached, exchange).await;
-        return with_status(output, CacheStatus::forwarded(reason));
+        return finished(&cached, &services, &request, output, CacheStatus::forwarded(reason));
     }
     let now_ms = services.clock.uptime_ms();
     let resource = cached.responses.memory.get(&key);
@@ -204,6 +224,7 @@ async fn handle(cached: Arc<CachedRoute>, exchange: Exchange) -> HandlerOutput {
             });
             match usable {
                 Some(stored) => {
+                    cached.responses.counters.count(&services, Counted::Collapsed);
                     let status = CacheStatus::Forwarded {
                         reason,
                         status: None,
@@ -383,9 +404,17 @@ fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Key, stored: 
     });
 }
 
-/// Adds the status to the output of a handler. Files of the file cache have none.
-fn with_status(mut output: HandlerOutput, status: CacheStatus) -> HandlerOutput {
+/// Completes the output of a handler that is not stored. Files of the file cache have no status.
+fn finished(
+    cached: &CachedRoute,
+    services: &Services,
+    request: &Request<'_>,
+    mut output: HandlerOutput,
+    status: CacheStatus,
+) -> HandlerOutput {
     if let HandlerOutput::Response(response) = &mut output {
+        cached.responses.counters.count(services, Counted::Bypass);
+        cached.finish(request, response);
         add_status(response, status);
     }
     output

@@ -70,6 +70,32 @@ pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: C
     (key.len() <= MAX_KEY).then_some(key)
 }
 
+/// Parts that every key of a URI begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyParts<'k> {
+    /// Name of the site.
+    pub site: &'k [u8],
+    /// True for `https`.
+    pub is_secure: bool,
+    /// Host and port in lower case.
+    pub authority: &'k [u8],
+    /// Path and query.
+    pub target: &'k [u8],
+}
+
+/// Returns the parts of a key.
+pub fn parts(key: &[u8]) -> Option<KeyParts<'_>> {
+    let mut parts = key.splitn(4, |byte| *byte == SEPARATOR);
+    let site = parts.next()?;
+    let (scheme, authority) = parts.next()?.split_first()?;
+    Some(KeyParts {
+        site,
+        is_secure: *scheme == b's',
+        authority,
+        target: parts.next()?,
+    })
+}
+
 /// Appends the part that every key of a URI begins with. `target`: path and query.
 pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], target: &[u8]) {
     key.extend_from_slice(route.label.site.as_bytes());

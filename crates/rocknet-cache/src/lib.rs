@@ -15,24 +15,32 @@
 pub mod cache_control;
 mod cached_route;
 mod cookies;
+pub mod counters;
 mod fill;
 pub mod flight;
 mod forward;
 pub mod fuzzing;
 pub mod handler;
 mod key;
+mod litespeed;
 pub mod policy;
+pub mod purge;
 mod respond;
 mod status;
 pub mod store;
 mod stored;
+mod tags;
 mod vary;
 
 pub use handler::CacheHandler;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use counters::Counters;
+use fill::FillBudget;
 use flight::Flights;
+use purge::Purge;
 use store::MemoryStore;
 
 /// Stored responses of a server, and requests in progress. All workers share it, and it outlives configurations.
@@ -41,6 +49,10 @@ pub struct Responses {
     pub memory: MemoryStore,
     /// Requests that are being forwarded.
     pub flights: Arc<Flights>,
+    /// Limit on bodies that are being received.
+    pub(crate) budget: Arc<FillBudget>,
+    /// Counters of requests to cached routes.
+    pub counters: Counters,
 }
 
 impl Default for Responses {
@@ -48,6 +60,8 @@ impl Default for Responses {
         Responses {
             memory: MemoryStore::new(0),
             flights: Arc::default(),
+            budget: Arc::default(),
+            counters: Counters::default(),
         }
     }
 }
@@ -57,5 +71,23 @@ impl Responses {
     fn invalidate(&self, key: &[u8]) -> bool {
         self.flights.invalidate(key);
         self.memory.remove(key)
+    }
+
+    /// Drops the selected resources, and does not store responses for them that are under way. Returns the number of
+    /// resources that were dropped.
+    pub fn purge(&self, purge: &Purge) -> usize {
+        let may_select = |key: &[u8]| key::parts(key).is_some_and(|parts| purge.may_select(&parts));
+        // A response that is stored after this line was requested after the purge, or is dropped below.
+        self.flights.invalidate_all(may_select);
+        let dropped = Cell::new(0);
+        self.memory.retain(|key, resource| {
+            let responses = resource.variants.iter().map(|stored| &**stored);
+            let is_selected = may_select(key) && purge.selects_one_of(responses);
+            if is_selected {
+                dropped.set(dropped.get() + 1);
+            }
+            !is_selected
+        });
+        dropped.get()
     }
 }

@@ -6,7 +6,7 @@ use rocknet_proto::fields::{FieldList, Fields, KnownField};
 use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
 
-use crate::cache_control::{Directives, MAX_SECONDS};
+use crate::cache_control::{self, Directives, MAX_SECONDS};
 
 /// Reason why a response is not stored. Its name is the parameter `detail` of `Cache-Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +208,7 @@ pub fn terms(
     if NAMES_FILE.iter().any(|name| fields.value(name).is_some()) {
         return Err(NotStored::NamesFile);
     }
-    let (control, is_targeted) = control_of(fields);
+    let (control, is_targeted) = control_of(fields, settings.litespeed);
     if control.must_understand && !is_understood(status) {
         return Err(NotStored::Status);
     }
@@ -234,9 +234,6 @@ pub fn terms(
         None if control.no_cache => 0,
         None => default_lifetime(status, fields, settings).ok_or(NotStored::NoFreshness)?,
     };
-    let age = fields
-        .value("Age")
-        .and_then(|age| age.split(',').next()?.trim().parse().ok());
     let delay_ms = times.received_ms.saturating_sub(times.requested_ms);
     let never_stale = control.must_revalidate || control.proxy_revalidate || control.no_cache;
     let ms = |time: std::time::Duration| {
@@ -247,7 +244,7 @@ pub fn terms(
     let window = |directive: Option<u64>, default| directive.map_or(ms(default), |seconds| seconds * 1000);
     let terms = Terms {
         received_ms: times.received_ms,
-        initial_age_ms: age.unwrap_or(0u64).min(MAX_SECONDS) * 1000 + delay_ms,
+        initial_age_ms: age(fields) * 1000 + delay_ms,
         lifetime_ms: lifetime * 1000,
         stale_while_revalidate_ms: window(control.stale_while_revalidate, settings.stale_while_revalidate),
         stale_if_error_ms: window(control.stale_if_error, settings.stale_if_error),
@@ -262,17 +259,37 @@ pub fn terms(
     Ok(terms)
 }
 
+/// Returns the age that the upstream states, in seconds. A value that cannot be parsed, or several, count as the
+/// largest age, so that the response is stale (RFC 9111 §5.1).
+fn age(fields: &FieldList) -> u64 {
+    let mut values = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Age"));
+    match (values.next(), values.next()) {
+        (None, _) => 0,
+        (Some((_, value)), None) => cache_control::seconds(value.as_bytes()).unwrap_or(MAX_SECONDS),
+        (Some(_), Some(_)) => MAX_SECONDS,
+    }
+}
+
 /// Fields by which applications name a file that the server sends in place of the response.
 const NAMES_FILE: [&str; 3] = ["X-Accel-Redirect", "X-Sendfile", "X-LiteSpeed-Location"];
 
+/// Directives for the cache of a LiteSpeed server; they precede `Cache-Control` if `litespeed` is set.
+pub(crate) const LITESPEED_CONTROL: &str = "X-LiteSpeed-Cache-Control";
+
 /// Returns the directives for this cache, and true if they come from a targeted field (RFC 9213 §2.2).
-fn control_of(fields: &FieldList) -> (Directives, bool) {
+fn control_of(fields: &FieldList, litespeed: bool) -> (Directives, bool) {
     let values = |name: &'static str| {
         fields
             .bytes()
             .filter(move |(other, _)| other.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
     };
+    if litespeed && fields.value(LITESPEED_CONTROL).is_some() {
+        let mut control = Directives::parse(values(LITESPEED_CONTROL));
+        // `no-cache` of this field means that the response is not stored.
+        control.no_store |= control.no_cache;
+        return (control, true);
+    }
     if let Some(targeted) = Directives::parse_targeted(values("CDN-Cache-Control")) {
         return (targeted, true);
     }

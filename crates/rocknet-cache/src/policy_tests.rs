@@ -70,6 +70,15 @@ fn explicit_freshness_has_an_order() {
         (&["Cache-Control: max-age=0"], Err(NotStored::Stale)),
         (&["Cache-Control: no-cache"], Err(NotStored::Stale)),
         (&["Cache-Control: max-age=60", "Age: 60"], Err(NotStored::Stale)),
+        // A malformed age makes a response stale.
+        (&["Cache-Control: max-age=60", "Age: 1.5"], Err(NotStored::Stale)),
+        (&["Cache-Control: max-age=60", "Age: -1"], Err(NotStored::Stale)),
+        (&["Cache-Control: max-age=60", "Age: 0, 0"], Err(NotStored::Stale)),
+        (
+            &["Cache-Control: max-age=60", "Age: 0", "Age: 0"],
+            Err(NotStored::Stale),
+        ),
+        (&["Cache-Control: max-age=60", "Age: 59"], Ok(60)),
         // A stale response is stored if it can be validated.
         (&["Cache-Control: max-age=0", "ETag: \"a\""], Ok(0)),
         (
@@ -252,4 +261,32 @@ fn obeyed_requests_change_what_is_fresh() {
         let now = TIMES.received_ms + seconds * 1000;
         assert_eq!(terms.permitted(now, Some(&directives)), expected, "{request} {seconds}");
     }
+}
+
+#[test]
+fn directives_for_litespeed_precede_the_others_if_they_are_enabled() {
+    let lines = [
+        "X-LiteSpeed-Cache-Control: public,max-age=30",
+        "Cache-Control: no-store",
+    ];
+    let of = |lines: &[&str], litespeed| {
+        let settings = ResponseCache {
+            litespeed,
+            ..ResponseCache::default()
+        };
+        let terms = terms(&RequestFacts::default(), status(200), &fields(lines), TIMES, &settings);
+        terms.map(|terms| terms.lifetime_ms / 1000)
+    };
+    assert_eq!(of(&lines, true), Ok(30));
+    assert_eq!(of(&lines, false), Err(NotStored::NoStore));
+    let no_cache = [
+        "X-LiteSpeed-Cache-Control: no-cache",
+        "Cache-Control: max-age=60",
+        "ETag: \"a\"",
+    ];
+    assert_eq!(of(&no_cache, true), Err(NotStored::NoStore));
+    assert_eq!(
+        of(&["X-LiteSpeed-Cache-Control: private,max-age=60"], true),
+        Err(NotStored::Private)
+    );
 }

@@ -1,5 +1,7 @@
 //! A stored response.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use rocknet_handler::response::{ErrorPage, FieldList, Response};
 use rocknet_proto::fields::KnownField;
@@ -27,6 +29,8 @@ pub struct StoredResponse {
     pub terms: Terms,
     /// Request fields that select the response.
     pub variation: Variation,
+    /// Tags by which the response can be purged.
+    pub tags: Arc<[Box<str>]>,
 }
 
 /// Memory of a stored response besides its fields and body, in bytes: structures, counters and allocator overhead.
@@ -34,7 +38,13 @@ const OVERHEAD: usize = 320;
 
 impl StoredResponse {
     /// Returns a copy of the head of a response, with the complete body.
-    pub fn new(response: &Response, body: Bytes, terms: Terms, variation: Variation) -> StoredResponse {
+    pub fn new(
+        response: &Response,
+        body: Bytes,
+        terms: Terms,
+        variation: Variation,
+        tags: Arc<[Box<str>]>,
+    ) -> StoredResponse {
         let mut fields = response.fields.clone();
         fields.remove("Age");
         StoredResponse {
@@ -45,6 +55,7 @@ impl StoredResponse {
             is_negotiated: response.is_negotiated,
             terms,
             variation,
+            tags,
         }
     }
 
@@ -76,6 +87,7 @@ impl StoredResponse {
             is_negotiated: self.is_negotiated,
             terms,
             variation: self.variation.clone(),
+            tags: Arc::clone(&self.tags),
         }
     }
 
@@ -101,17 +113,17 @@ impl StoredResponse {
 
     /// Returns the memory in use, in bytes.
     pub fn memory_size(&self) -> usize {
-        OVERHEAD + self.fields.memory_size() + self.body.len() + self.variation.memory_size()
+        let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
+        OVERHEAD + self.fields.memory_size() + self.body.len() + self.variation.memory_size() + tags
     }
 }
 
 /// Fields of a 304 that do not replace stored ones: they describe the stored body, or the 304 itself.
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 6] = [
     "Age",
     "Content-Encoding",
     "Content-Length",
     "Content-Range",
-    "Content-Type",
     "Set-Cookie",
     "Vary",
 ];

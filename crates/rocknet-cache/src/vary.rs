@@ -2,6 +2,11 @@
 
 use rocknet_proto::fields::{FieldList, Fields};
 
+use crate::cookies;
+
+/// Prefix of a selector that is a cookie. Names of fields do not contain `;`.
+const COOKIE: &[u8] = b"cookie;";
+
 /// Maximum number of fields in `Vary`. A response with more is not stored.
 const MAX_FIELDS: usize = 16;
 
@@ -14,9 +19,15 @@ pub struct Variation(Box<[Selector]>);
 
 impl Variation {
     /// Returns the variation of a response to a request with these fields; `None` for `Vary: *` and for too many
-    /// fields.
-    pub fn of(response: &FieldList, request: &Fields<'_>) -> Option<Variation> {
-        let mut all: Vec<Selector> = Vec::new();
+    /// fields. `cookies`: names of cookies that select a response, besides the fields in `Vary`.
+    pub fn of(response: &FieldList, request: &Fields<'_>, cookies: &[String]) -> Option<Variation> {
+        let cookies = cookies.iter().map(|name| [COOKIE, name.as_bytes()].concat());
+        let mut all: Vec<Selector> = cookies
+            .map(|name| {
+                let value = normalized(&name, request);
+                (name.into(), value)
+            })
+            .collect();
         let lines = response.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Vary"));
         for name in lines.flat_map(|(_, value)| value.split(',')) {
             let name = name.trim().to_ascii_lowercase().into_bytes();
@@ -28,7 +39,7 @@ impl Variation {
             if all.iter().any(|(other, _)| **other == *name) {
                 continue;
             }
-            if all.len() == MAX_FIELDS {
+            if all.len() >= MAX_FIELDS {
                 return None;
             }
             let value = normalized(&name, request);
@@ -53,6 +64,9 @@ impl Variation {
 /// Returns the value of a request field in a form in which equal preferences are mostly equal bytes; `None` without the
 /// field. The case and the whitespace of lists of preferences are not significant.
 fn normalized(name: &[u8], request: &Fields<'_>) -> Option<Vec<u8>> {
+    if let Some(name) = name.strip_prefix(COOKIE) {
+        return cookies::value(name, request).map(<[u8]>::to_vec);
+    }
     let mut lines = request.by_name(name).peekable();
     lines.peek()?;
     let is_preference = matches!(
@@ -86,7 +100,7 @@ mod tests {
     fn variation(vary: &[&str], request: &OwnedRequest) -> Option<Variation> {
         let mut fields = FieldList::default();
         vary.iter().for_each(|value| fields.add("Vary", value));
-        Variation::of(&fields, &request.view().fields)
+        Variation::of(&fields, &request.view().fields, &[])
     }
 
     fn request(fields: &[(KnownField, &str)]) -> OwnedRequest {
@@ -125,6 +139,23 @@ mod tests {
             let variation = variation(vary, &stored).expect("a variation");
             assert_eq!(variation.matches(&other.view().fields), expected, "{vary:?} {other:?}");
             assert!(variation.matches(&stored.view().fields));
+        }
+    }
+
+    #[test]
+    fn cookies_select_a_response() {
+        let with = |cookie: &str| request(&[(KnownField::Cookie, cookie)]);
+        let names = ["group".to_owned()];
+        let stored = with("a=1; group=staff");
+        let variation = Variation::of(&FieldList::default(), &stored.view().fields, &names).expect("a variation");
+        for (other, expected) in [
+            (with("group=staff"), true),
+            (with("group=staff; b=2"), true),
+            (with("group=guest"), false),
+            (with("a=1"), false),
+            (request(&[]), false),
+        ] {
+            assert_eq!(variation.matches(&other.view().fields), expected, "{other:?}");
         }
     }
 

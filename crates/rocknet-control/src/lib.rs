@@ -33,6 +33,7 @@ pub mod logs;
 pub mod openapi;
 pub mod php;
 mod query;
+pub mod response_purge;
 pub mod route;
 pub mod samples;
 pub mod site;

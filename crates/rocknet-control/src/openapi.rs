@@ -16,6 +16,7 @@ use crate::doctor::DoctorCheck;
 use crate::explanation::UrlExplanation;
 use crate::logs::LogEvent;
 use crate::php::{PhpPoolName, PhpPoolSummary};
+use crate::response_purge::ResponsePurge;
 use crate::route::{RouteTraffic, SiteDetail};
 use crate::site::SiteSummary;
 use crate::site_form::{ServerForm, SiteForm};
@@ -185,6 +186,7 @@ fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
         (Method::Post, "/api/upstreams/drain" | "/api/upstreams/enable") => of::<UpstreamAddress>(schemas),
         (Method::Post, "/api/upgrade") => of::<UpgradeOrder>(schemas),
         (Method::Post, "/api/php/restart" | "/api/php/start" | "/api/php/stop") => of::<PhpPoolName>(schemas),
+        (Method::Post, "/api/responses/purge") => of::<ResponsePurge>(schemas),
         _ => None,
     }
 }

@@ -64,6 +64,19 @@ pub struct Totals {
     pub failed_reloads: u64,
     /// Spans that collectors have accepted, and spans that were lost.
     pub spans: (u64, u64),
+    /// Stored responses.
+    pub stored: StoredTotals,
+}
+
+/// Counters of the response cache.
+#[derive(Default)]
+pub struct StoredTotals {
+    /// Addresses with stored responses.
+    pub addresses: u64,
+    /// Size of all stored responses in bytes.
+    pub bytes: u64,
+    /// Requests to cached routes, by their outcome.
+    pub requests: Vec<(&'static str, u64)>,
 }
 
 /// Writes the metrics.
@@ -78,6 +91,7 @@ pub fn render(measured: &Measured) -> String {
     certificates(&mut page, &measured.certificates);
     php(&mut page, &measured.php);
     cache_and_log(&mut page, &measured.status);
+    stored_responses(&mut page, &measured.totals.stored);
     reloads(&mut page, measured);
     spans(&mut page, measured.totals.spans);
     page.finish()
@@ -296,6 +310,18 @@ fn cache_and_log(page: &mut Page, status: &Status) {
     page.counter(name, "", "Lookups not found in the file cache.", cache.misses);
     let name = "rocknet_log_dropped_records";
     page.counter(name, "", "Lost log records.", status.log_drops);
+}
+
+fn stored_responses(page: &mut Page, stored: &StoredTotals) {
+    let help = "Addresses with stored responses.";
+    page.gauge("rocknet_stored_addresses", "", help, stored.addresses);
+    let help = "Size of the stored responses.";
+    page.gauge("rocknet_stored_bytes", "bytes", help, stored.bytes);
+    let help = "Requests to routes with a response cache, by outcome.";
+    page.family("rocknet_stored_requests", "counter", "", help);
+    for (outcome, count) in &stored.requests {
+        page.sample("rocknet_stored_requests_total", &[("outcome", outcome)], count);
+    }
 }
 
 fn reloads(page: &mut Page, measured: &Measured) {

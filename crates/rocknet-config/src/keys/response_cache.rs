@@ -122,4 +122,15 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::ResponseCache(field!(obey_clients))])
     .example("obey_clients = true")
     .foreign_names(&["CacheIgnoreCacheControl"]),
+    Key::new(
+        "litespeed",
+        &[Section::ResponseCache],
+        Kind::Boolean,
+        "Works with cache plugins for LiteSpeed, such as LiteSpeed Cache for WordPress: the application gets the request \
+         field `X-LSCACHE`, and its fields `X-LiteSpeed-Cache-Control`, `X-LiteSpeed-Tag`, `X-LiteSpeed-Vary` and \
+         `X-LiteSpeed-Purge` are obeyed. The application can purge all stored responses of its site.",
+    )
+    .sets(&[Target::ResponseCache(field!(litespeed))])
+    .example("litespeed = true")
+    .foreign_names(&["CacheLookup"]),
 ];

@@ -23,5 +23,7 @@ with_defaults! {
         pub max_object: u64 = 10 * 1024 * 1024,
         /// Obeys `Cache-Control` of requests.
         pub obey_clients: bool = false,
+        /// Obeys the fields of the cache plugins for LiteSpeed.
+        pub litespeed: bool = false,
     }
 }

@@ -14,7 +14,7 @@ use crate::route::SiteName;
 use crate::upgrade::UpgradeOrder;
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 36] = [
+pub const ENDPOINTS: [&Endpoint; 37] = [
     &STATUS,
     &SITES,
     &SITE,
@@ -44,6 +44,7 @@ pub const ENDPOINTS: [&Endpoint; 36] = [
     &START_PHP_POOL,
     &STOP_PHP_POOL,
     &PURGE_FILE_CACHE,
+    &PURGE_RESPONSES,
     &DOCTOR,
     &EXPLAIN,
     &VISIT_SITE,
@@ -86,6 +87,7 @@ impl Request {
             Request::StartPhpPool(_) => &START_PHP_POOL,
             Request::StopPhpPool(_) => &STOP_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
+            Request::PurgeResponses(_) => &PURGE_RESPONSES,
             Request::Doctor => &DOCTOR,
             Request::Explain(_) => &EXPLAIN,
             Request::VisitSite(_) => &VISIT_SITE,
@@ -301,6 +303,12 @@ const PURGE_FILE_CACHE: Endpoint = Endpoint::new(
     "/api/cache/purge",
     "Removes every file from the file cache.",
     |input| without_body(input, Request::PurgeFileCache),
+);
+const PURGE_RESPONSES: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/responses/purge",
+    "Drops stored responses: those of a URL, of a URL prefix, with a tag, of a site, or all.",
+    |input| from_json(input).map(Request::PurgeResponses),
 );
 
 const DOCTOR: Endpoint = Endpoint::new(

@@ -7,6 +7,7 @@ use crate::explanation::ExplainUrl;
 use crate::level::LogLevelChange;
 use crate::logs::LogFilter;
 use crate::php::PhpPoolName;
+use crate::response_purge::ResponsePurge;
 use crate::route::SiteName;
 use crate::upgrade::UpgradeOrder;
 use crate::upstream::UpstreamAddress;
@@ -92,6 +93,8 @@ pub enum Request {
     StopPhpPool(PhpPoolName),
     /// Removes every file from the file cache; the reply is [`Done`].
     PurgeFileCache,
+    /// Drops stored responses; the reply is [`Done`].
+    PurgeResponses(ResponsePurge),
     /// Queries which site, route and settings apply to a URL; the reply is a [`UrlExplanation`].
     Explain(ExplainUrl),
     /// Lets the server request the start page of a site; the reply is a [`SiteVisit`].
@@ -118,6 +121,7 @@ impl Request {
             Request::CheckEdits(edits) | Request::EditConfig(edits) => to_json(edits),
             Request::UndoConfig(undo) => to_json(undo),
             Request::Upgrade(order) => to_json(order),
+            Request::PurgeResponses(purge) => to_json(purge),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::RestartPhpPool(pool) | Request::StartPhpPool(pool) | Request::StopPhpPool(pool) => to_json(pool),
             Request::Status

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Request};
+use rocknet_control::response_purge::ResponsePurge;
 use rocknet_control::route::{SiteDetail, SiteName};
 use rocknet_control::upstream::UpstreamAddress;
 use rocknet_control::{
@@ -128,9 +129,26 @@ pub struct UpstreamsOptions {
     json: bool,
 }
 
-/// Remove all files from the file cache of the running server
+/// Remove all files from the file cache of the running server, or drop stored responses
+///
+/// Without options, the file cache is emptied. The options drop responses that sites and routes with `cache` store.
 #[derive(Debug, clap::Args)]
 pub struct PurgeOptions {
+    /// Drop all stored responses
+    #[arg(long)]
+    responses: bool,
+    /// Drop the stored responses of a URL
+    #[arg(long, value_name = "URL", conflicts_with_all = ["prefix", "tag"])]
+    url: Option<String>,
+    /// Drop the stored responses of all URLs that begin with this text
+    #[arg(long, value_name = "URL", conflicts_with = "tag")]
+    prefix: Option<String>,
+    /// Drop the stored responses with a tag of the application
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Drop the stored responses of a site
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
     #[command(flatten)]
     target: Target,
     /// Print JSON
@@ -374,7 +392,17 @@ pub fn upstreams(options: &UpstreamsOptions) -> Result<(), Failure> {
 }
 
 pub fn purge(options: &PurgeOptions) -> Result<(), Failure> {
-    print_done(&options.target.call(&Request::PurgeFileCache)?, options.json)
+    let purge = ResponsePurge {
+        url: options.url.clone(),
+        prefix: options.prefix.clone(),
+        tag: options.tag.clone(),
+        site: options.site.clone(),
+    };
+    let request = match options.responses || purge != ResponsePurge::default() {
+        true => Request::PurgeResponses(purge),
+        false => Request::PurgeFileCache,
+    };
+    print_done(&options.target.call(&request)?, options.json)
 }
 
 /// Prints the message of a server's reply, and the warnings of the reply on standard error.

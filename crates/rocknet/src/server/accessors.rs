@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rocknet_cache::purge::Purge;
+use rocknet_control::response_purge::ResponsePurge;
 use rocknet_control::{SiteSummary, Status};
 use rocknet_io::socket::Address;
 
@@ -78,6 +80,28 @@ impl Server {
     /// to remove them in time; they are then removed later.
     pub fn purge_file_cache(&self) -> bool {
         self.shared.cache.purge()
+    }
+
+    /// Drops stored responses, and returns the number of addresses whose responses were dropped.
+    ///
+    /// # Errors
+    ///
+    /// The error names a text that is not a URL, or two selections that exclude each other.
+    pub fn purge_responses(&self, purge: &ResponsePurge) -> Result<usize, String> {
+        let ResponsePurge { url, prefix, tag, site } = purge;
+        let of_url = |url: &String, is_prefix| {
+            let invalid = || format!("\"{url}\" is not a URL such as https://example.com/page");
+            Purge::url(url, is_prefix).ok_or_else(invalid)
+        };
+        let mut selected = match (url, prefix, tag) {
+            (None, None, None) => Purge::everything(),
+            (Some(url), None, None) => of_url(url, false)?,
+            (None, Some(prefix), None) => of_url(prefix, true)?,
+            (None, None, Some(tag)) => Purge::tag(tag),
+            _ => return Err("only one of url, prefix and tag can be given".to_owned()),
+        };
+        selected.site.clone_from(site);
+        Ok(self.shared.registries.responses.purge(&selected))
     }
 
     /// Returns the I/O back end, and the reason why it was chosen.

@@ -3,6 +3,8 @@
 use std::net::TcpStream;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 
+use rocknet_control::response_purge::ResponsePurge;
+
 use super::support::client::request;
 use super::support::upstream::{Next, ReceivedRequest, Upstream, write_to};
 use super::support::{Folder, ReceivedResponse, Running};
@@ -391,6 +393,25 @@ fn bodies_of_unknown_length_are_stored_up_to_the_limit() {
 }
 
 #[test]
+fn bodies_in_progress_share_a_limit() {
+    const SIZE: usize = 300 * 1024;
+    let upstream = upstream(|_| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
+        format!("{head}{SIZE:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(SIZE))
+    });
+    // A quarter of this size is less than the body.
+    let text = format!(
+        "[cache]\nresponses = \"1MiB\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n",
+        upstream.key()
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    for number in 1..=3 {
+        assert_eq!(server.get("/").body.len(), SIZE);
+        assert_eq!(upstream.all().len(), number);
+    }
+}
+
+#[test]
 fn a_body_is_received_after_its_client_has_left() {
     let (leave, left) = mpsc::channel();
     let left = Arc::new(Mutex::new(left));
@@ -471,6 +492,130 @@ fn the_configuration_selects_requests_and_lifetimes() {
     let mut client = server.connect();
     client.send(request("GET /", &["Content-Length: 1"]) + "x");
     expect(&client.response(), "fwd=bypass", "found");
+}
+
+#[test]
+fn responses_are_purged_by_url_prefix_tag_and_site() {
+    let upstream = upstream(|request| {
+        let tag = request.line.split(['/', ' ']).nth(2).unwrap_or_default().to_owned();
+        response(
+            "200 OK",
+            &format!("Cache-Control: max-age=60|Cache-Tag: all, {tag}"),
+            "x",
+        )
+    });
+    let server = cached(&upstream, "true");
+    let paths = ["/a", "/a?b", "/a/b", "/c"];
+    // The purge, and the paths whose responses it drops.
+    let url = |url: &str| ResponsePurge {
+        url: Some(url.to_owned()),
+        ..ResponsePurge::default()
+    };
+    let prefix = ResponsePurge {
+        prefix: Some("http://localhost/a".to_owned()),
+        ..ResponsePurge::default()
+    };
+    let tag = |tag: &str| ResponsePurge {
+        tag: Some(tag.to_owned()),
+        ..ResponsePurge::default()
+    };
+    let site = |name: &str| ResponsePurge {
+        site: Some(name.to_owned()),
+        ..ResponsePurge::default()
+    };
+    for (purge, expected) in [
+        (url("http://localhost/a"), &paths[..1]),
+        (url("http://LOCALHOST:80/a?b"), &paths[1..2]),
+        (url("https://localhost/a"), &[]),
+        (url("http://localhost/"), &[]),
+        (prefix, &paths[..3]),
+        (tag("c"), &paths[3..]),
+        (tag("all"), &paths[..]),
+        (tag("al"), &[]),
+        (site("default"), &paths[..]),
+        (site("other"), &[]),
+        (ResponsePurge::default(), &paths[..]),
+    ] {
+        paths.iter().for_each(|path| drop(server.get(path)));
+        assert_eq!(server.server().purge_responses(&purge), Ok(expected.len()), "{purge:?}");
+        for path in paths {
+            let is_dropped = status(&server.get(path)) != "hit";
+            assert_eq!(is_dropped, expected.contains(&path), "{purge:?} {path}");
+        }
+    }
+    assert!(server.server().purge_responses(&url("localhost/a")).is_err());
+    let two = ResponsePurge {
+        tag: Some("a".to_owned()),
+        ..url("http://localhost/a")
+    };
+    assert!(server.server().purge_responses(&two).is_err());
+}
+
+#[test]
+fn plugins_for_litespeed_decide_what_is_stored() {
+    let upstream = upstream(|request| {
+        assert_eq!(request.field("X-LSCACHE"), Some("on"));
+        let fields = match request.line.split(' ').nth(1) {
+            Some("/edit") => "X-LiteSpeed-Purge: public,tag=post.1",
+            Some("/private") => "X-LiteSpeed-Cache-Control: private,max-age=60",
+            _ => "X-LiteSpeed-Cache-Control: public,max-age=60|X-LiteSpeed-Tag: home, post.1|Cache-Control: no-cache",
+        };
+        response("200 OK", fields, request.field("Cookie").unwrap_or("none"))
+    });
+    let server = cached(&upstream, "{ litespeed = true }");
+    let first = server.get("/");
+    expect(&first, "fwd=uri-miss; stored", "none");
+    let own = [
+        "!X-LiteSpeed-Cache-Control",
+        "!X-LiteSpeed-Tag",
+        "Cache-Control: no-cache",
+    ];
+    first.expect("fields for the server", 200, &own);
+    expect(&server.fetch("GET /", &["Cookie: a=1"]), "hit", "none");
+    // Groups of visitors have a cookie.
+    let group = ["Cookie: _lscache_vary=editor"];
+    expect(
+        &server.fetch("GET /", &group),
+        "fwd=vary-miss; stored",
+        "_lscache_vary=editor",
+    );
+    expect(&server.fetch("GET /", &group), "hit", "_lscache_vary=editor");
+    for _ in 0..2 {
+        expect(&server.get("/private"), "fwd=uri-miss; detail=private", "none");
+    }
+    let edit = server.fetch("POST /edit", &["Content-Length: 0", "X-LSCACHE: off"]);
+    edit.expect(
+        "edit",
+        200,
+        &["!X-LiteSpeed-Purge", "Cache-Status: RockNet; fwd=method"],
+    );
+    expect(&server.get("/"), "fwd=uri-miss; stored", "none");
+    // Without the setting, the fields have no effect.
+    let plain = Upstream::responding_with(response("200 OK", "X-LiteSpeed-Cache-Control: public,max-age=60", "x"));
+    let server = cached(&plain, "true");
+    server.get("/").expect(
+        "not enabled",
+        200,
+        &["Cache-Status: RockNet; fwd=uri-miss; detail=no-freshness"],
+    );
+    assert_eq!(plain.last().field("X-LSCACHE"), None);
+}
+
+#[test]
+fn requests_are_counted_by_outcome() {
+    let upstream = Upstream::responding_with(response("200 OK", "Cache-Control: max-age=60", "body"));
+    let server = cached(&upstream, "true");
+    (0..3).for_each(|_| drop(server.get("/")));
+    server.fetch("POST /", &["Content-Length: 0"]);
+    let metrics = rocknet::inventory::metrics(server.server());
+    for line in [
+        "rocknet_stored_requests_total{outcome=\"hit\"} 2",
+        "rocknet_stored_requests_total{outcome=\"miss\"} 1",
+        "rocknet_stored_requests_total{outcome=\"bypass\"} 1",
+        "rocknet_stored_addresses 0",
+    ] {
+        assert!(metrics.lines().any(|other| other == line), "no {line} in {metrics}");
+    }
 }
 
 #[test]

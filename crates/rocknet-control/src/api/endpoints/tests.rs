@@ -5,6 +5,7 @@ use super::*;
 use crate::config::{Candidate, Edit, Replacement, Undo};
 use crate::level::Level;
 use crate::php::PhpPoolName;
+use crate::response_purge::ResponsePurge;
 use crate::upstream::UpstreamAddress;
 
 #[test]
@@ -80,6 +81,10 @@ fn every_request_is_parsed_by_its_endpoint() {
         Request::StartPhpPool(PhpPoolName { name: "8.2".into() }),
         Request::StopPhpPool(PhpPoolName { name: "8.2".into() }),
         Request::PurgeFileCache,
+        Request::PurgeResponses(ResponsePurge {
+            tag: Some("a".into()),
+            ..ResponsePurge::default()
+        }),
         Request::Doctor,
         Request::Explain(ExplainUrl { url: "/".into() }),
         Request::VisitSite(SiteName { name: "a".into() }),

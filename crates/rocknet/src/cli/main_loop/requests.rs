@@ -86,6 +86,12 @@ impl MainLoop {
                 }
                 Ok(done("the file cache is empty"))
             }
+            Request::PurgeResponses(purge) => {
+                let dropped = server
+                    .purge_responses(purge)
+                    .map_err(|error| ApiError::new(400, error))?;
+                Ok(done(&format!("stored responses of {dropped} addresses were dropped")))
+            }
         }
     }
 

@@ -1,0 +1,140 @@
+//! Fields of the cache plugins for LiteSpeed, such as LiteSpeed Cache for WordPress.
+//!
+//! The plugins send `X-LiteSpeed-Cache-Control`, `-Tag`, `-Vary` and `-Purge` if a request has the field [`ENABLED`].
+//! These fields concern only the server, so clients do not get them.
+
+use rocknet_handler::response::FieldList;
+use rocknet_proto::request::Request;
+
+use crate::policy::LITESPEED_CONTROL;
+use crate::purge::{Purge, Selection};
+
+/// Field of requests that enables the plugins, with its value.
+pub const ENABLED: (&[u8], &[u8]) = (b"X-LSCACHE", b"on");
+
+/// Cookie by which the plugins distinguish groups of visitors. All their responses vary by it.
+const VARY_COOKIE: &str = "_lscache_vary";
+
+/// Prefix of the fields that are removed from responses.
+const PREFIX: &str = "X-LiteSpeed-";
+
+/// Maximum number of purges that one response may demand.
+const MAX_PURGES: usize = 256;
+
+/// Returns the cookies by which a response varies.
+pub fn vary_cookies(fields: &FieldList) -> Vec<String> {
+    let mut cookies = Vec::new();
+    if fields.value(LITESPEED_CONTROL).is_some() {
+        cookies.push(VARY_COOKIE.to_owned());
+    }
+    let lines = fields
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("X-LiteSpeed-Vary"));
+    for element in lines.flat_map(|(_, value)| value.split(',')) {
+        if let Some(name) = element.trim().strip_prefix("cookie=")
+            && !cookies.iter().any(|other| other == name)
+        {
+            cookies.push(name.to_owned());
+        }
+    }
+    cookies
+}
+
+/// Returns the purges that a response demands within its site. `request`: names the host of paths.
+pub fn purges(fields: &FieldList, site: &str, request: &Request<'_>) -> Vec<Purge> {
+    let lines = fields
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("X-LiteSpeed-Purge"));
+    let mut all = Vec::new();
+    // Private and public purges are separated by semicolons. Nothing private is stored.
+    for group in lines.flat_map(|(_, value)| value.split(';')) {
+        let elements = || group.split(',').map(str::trim).filter(|element| !element.is_empty());
+        if elements().next() == Some("private") {
+            continue;
+        }
+        all.extend(elements().filter_map(|element| selection(element, request)));
+    }
+    all.truncate(MAX_PURGES);
+    let purge = |selection| Purge {
+        site: Some(site.to_owned()),
+        selection,
+    };
+    all.into_iter().map(purge).collect()
+}
+
+/// Returns the selection of one element of `X-LiteSpeed-Purge`; `None` for a word that selects nothing.
+fn selection(element: &str, request: &Request<'_>) -> Option<Selection> {
+    match element {
+        "*" => Some(Selection::Everything),
+        "public" | "stale" => None,
+        path if path.starts_with('/') => Some(Selection::Url {
+            is_secure: None,
+            authority: String::from_utf8_lossy(request.authority).to_ascii_lowercase(),
+            target: path.to_owned(),
+            is_prefix: false,
+        }),
+        tag => Some(Selection::Tag(tag.strip_prefix("tag=").unwrap_or(tag).to_owned())),
+    }
+}
+
+/// Removes the fields that concern only the server.
+pub fn strip(fields: &mut FieldList) {
+    let is_own = |name: &str| {
+        name.get(..PREFIX.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
+    };
+    if fields.iter().any(|(name, _)| is_own(name)) {
+        fields.retain(|name| !is_own(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_proto::request::{OwnedRequest, Version};
+
+    use super::*;
+
+    fn fields(lines: &[(&str, &str)]) -> FieldList {
+        let mut fields = FieldList::default();
+        lines.iter().for_each(|(name, value)| fields.add(name, value));
+        fields
+    }
+
+    #[test]
+    fn purges_are_parsed() {
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"H.test", b"/", &[]);
+        let url = |path: &str| Selection::Url {
+            is_secure: None,
+            authority: "h.test".to_owned(),
+            target: path.to_owned(),
+            is_prefix: false,
+        };
+        let tag = |tag: &str| Selection::Tag(tag.to_owned());
+        for (value, expected) in [
+            ("*", vec![Selection::Everything]),
+            ("public,*", vec![Selection::Everything]),
+            ("/a, tag=b,c", vec![url("/a"), tag("b"), tag("c")]),
+            ("public,stale,tag=a;private,tag=b,*", vec![tag("a")]),
+            ("private,*", vec![]),
+            (" , ", vec![]),
+        ] {
+            let purges = purges(&fields(&[("X-LiteSpeed-Purge", value)]), "s", &request.view());
+            assert!(purges.iter().all(|purge| purge.site.as_deref() == Some("s")));
+            let selections: Vec<_> = purges.into_iter().map(|purge| purge.selection).collect();
+            assert_eq!(selections, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_found_and_fields_removed() {
+        let mut fields = fields(&[
+            ("X-LiteSpeed-Cache-Control", "public,max-age=1"),
+            ("x-litespeed-vary", "cookie=a, cookie=_lscache_vary, value=b"),
+            ("X-Other", "1"),
+        ]);
+        assert_eq!(vary_cookies(&fields), ["_lscache_vary", "a"]);
+        strip(&mut fields);
+        assert_eq!(fields.iter().collect::<Vec<_>>(), [("X-Other", "1")]);
+        assert!(vary_cookies(&fields).is_empty());
+    }
+}

@@ -1,0 +1,169 @@
+//! Purges: the resources that are dropped on demand of an operator or of an application.
+
+use crate::key::KeyParts;
+use crate::stored::StoredResponse;
+
+/// Resources to drop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purge {
+    /// Name of the site; `None`: all sites.
+    pub site: Option<String>,
+    /// Selection among the resources of the site.
+    pub selection: Selection,
+}
+
+/// Selection of resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// All resources.
+    Everything,
+    /// Resources of one URL, or of all URLs that begin with it.
+    Url {
+        /// True for `https`; `None`: both schemes.
+        is_secure: Option<bool>,
+        /// Host and port in lower case.
+        authority: String,
+        /// Path and query.
+        target: String,
+        /// True: all targets that begin with `target`.
+        is_prefix: bool,
+    },
+    /// Resources of which a response has this tag.
+    Tag(String),
+}
+
+impl Purge {
+    /// Returns the purge of everything.
+    pub fn everything() -> Purge {
+        Purge {
+            site: None,
+            selection: Selection::Everything,
+        }
+    }
+
+    /// Returns the purge of a tag.
+    pub fn tag(tag: &str) -> Purge {
+        Purge {
+            site: None,
+            selection: Selection::Tag(tag.to_owned()),
+        }
+    }
+
+    /// Returns the purge of a URL, such as `https://example.com/page?a=b`. `is_prefix`: also of all URLs that begin
+    /// with it. Returns `None` if the text is not a URL with `http` or `https`.
+    pub fn url(url: &str, is_prefix: bool) -> Option<Purge> {
+        let (scheme, rest) = url.split_once("://")?;
+        let (is_secure, default_port) = match scheme {
+            "https" => (true, ":443"),
+            "http" => (false, ":80"),
+            _ => return None,
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if authority.is_empty() || authority.contains(['@', ' ']) || target.starts_with('?') {
+            return None;
+        }
+        let authority = authority.strip_suffix(default_port).unwrap_or(authority);
+        Some(Purge {
+            site: None,
+            selection: Selection::Url {
+                is_secure: Some(is_secure),
+                authority: authority.to_ascii_lowercase(),
+                target: if target.is_empty() { "/" } else { target }.to_owned(),
+                is_prefix,
+            },
+        })
+    }
+
+    /// Returns true if the key of a resource may be selected. The tags of its responses are not known.
+    pub(crate) fn may_select(&self, key: &KeyParts<'_>) -> bool {
+        if self.site.as_ref().is_some_and(|site| site.as_bytes() != key.site) {
+            return false;
+        }
+        match &self.selection {
+            Selection::Everything | Selection::Tag(_) => true,
+            Selection::Url {
+                is_secure,
+                authority,
+                target,
+                is_prefix,
+            } => {
+                is_secure.is_none_or(|is_secure| is_secure == key.is_secure)
+                    && authority.as_bytes() == key.authority
+                    && match is_prefix {
+                        true => key.target.starts_with(target.as_bytes()),
+                        false => key.target == target.as_bytes(),
+                    }
+            }
+        }
+    }
+
+    /// Returns true if one of the responses has the tag of the purge, or if the purge has no tag.
+    pub(crate) fn selects_one_of<'s>(&self, mut responses: impl Iterator<Item = &'s StoredResponse>) -> bool {
+        match &self.selection {
+            Selection::Tag(tag) => responses.any(|stored| stored.tags.iter().any(|own| **own == **tag)),
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_parsed() {
+        let parts = |url| match Purge::url(url, false)?.selection {
+            Selection::Url {
+                is_secure,
+                authority,
+                target,
+                ..
+            } => Some((is_secure == Some(true), authority, target)),
+            _ => None,
+        };
+        for (url, expected) in [
+            ("https://Example.com", Some((true, "example.com", "/"))),
+            ("http://example.com:80/a?b#c", Some((false, "example.com", "/a?b"))),
+            ("http://example.com:443/", Some((false, "example.com:443", "/"))),
+            ("https://[::1]:8443/A", Some((true, "[::1]:8443", "/A"))),
+            ("example.com/", None),
+            ("ftp://example.com/", None),
+            ("https:///a", None),
+            ("https://a@b/", None),
+            ("https://a?b", None),
+        ] {
+            let expected = expected.map(|(secure, host, target)| (secure, host.to_owned(), target.to_owned()));
+            assert_eq!(parts(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn keys_are_selected_by_their_parts() {
+        let of = |purge: Option<Purge>, site: Option<&str>| Purge {
+            site: site.map(str::to_owned),
+            ..purge.expect("a purge")
+        };
+        let key = KeyParts {
+            site: b"s",
+            is_secure: true,
+            authority: b"h",
+            target: b"/a/b?c",
+        };
+        for (purge, expected) in [
+            (of(Some(Purge::everything()), None), true),
+            (of(Some(Purge::everything()), Some("s")), true),
+            (of(Some(Purge::everything()), Some("t")), false),
+            (of(Purge::url("https://h/a/b?c", false), None), true),
+            (of(Purge::url("https://h/a/b", false), None), false),
+            (of(Purge::url("https://h/a/b", true), None), true),
+            (of(Purge::url("https://h/b", true), None), false),
+            (of(Purge::url("http://h/a/b?c", false), None), false),
+            (of(Purge::url("https://i/a/b?c", false), None), false),
+            (of(Some(Purge::tag("x")), None), true),
+        ] {
+            assert_eq!(purge.may_select(&key), expected, "{purge:?}");
+        }
+    }
+}
