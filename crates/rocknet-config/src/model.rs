@@ -51,7 +51,7 @@ pub use controller::{Controller, RunOn};
 pub use cors::{Cors, OriginPattern, Origins};
 pub use host_folders::HostFolders;
 pub use http3::Http3;
-pub use limit::{Excess, Limit, RateUnit, RequestRate};
+pub use limit::{Amount, BandwidthLimit, Excess, Limit, RateLimit, RateUnit, RequestRate};
 pub use limits::Limits;
 pub use listen::Listen;
 pub use log::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::model::{RateUnit, RequestRate};
-
 /// Units of time with their lengths in milliseconds, smallest first.
 const TIME: &[(&str, u64)] = &[
     ("ms", 1),
@@ -106,36 +104,8 @@ pub(crate) fn rate(text: &str) -> Result<u64, UnitError> {
     size(amount).map_err(|_| general())
 }
 
-/// Parses a rate of requests: `"10/s"`, `"100/m"` or `"1000/h"`.
-pub(crate) fn request_rate(text: &str) -> Result<RequestRate, UnitError> {
-    let general = || UnitError("write a number of requests per second, minute or hour: \"10/s\"".to_owned());
-    let (number, rest) = leading_number(text.trim()).ok_or_else(general)?;
-    // nginx writes `10r/s`.
-    let unit = rest.strip_prefix('r').unwrap_or(rest).trim_start().strip_prefix('/');
-    let per = match unit.map(str::trim).unwrap_or_default() {
-        "s" | "sec" | "second" => RateUnit::Second,
-        "m" | "min" | "minute" => RateUnit::Minute,
-        "h" | "hour" => RateUnit::Hour,
-        _ => return Err(general()),
-    };
-    let requests = u32::try_from(number)
-        .ok()
-        .filter(|number| (1..=MAX_REQUESTS).contains(number));
-    let Some(requests) = requests else {
-        return Err(UnitError(format!("write a number from 1 to {MAX_REQUESTS}")));
-    };
-    let rate = RequestRate { requests, per };
-    match rate.to_string() == text {
-        true => Ok(rate),
-        false => Err(UnitError(format!("write \"{rate}\""))),
-    }
-}
-
-/// Maximum number of requests per unit of time. A server that could handle more needs no limit.
-const MAX_REQUESTS: u32 = 1_000_000;
-
 /// Splits a text after the number that it begins with; `None` if there is no number, or if it does not fit in `u64`.
-fn leading_number(text: &str) -> Option<(u64, &str)> {
+pub(crate) fn leading_number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     Some((digits.parse().ok()?, rest))
@@ -250,39 +220,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn rates_of_requests_have_a_unit_of_time() {
-        for (text, want) in [
-            ("10/s", Ok((10, 1))),
-            ("100/m", Ok((100, 60))),
-            ("1000/h", Ok((1000, 3600))),
-            ("10r/s", Err("\"10/s\"")),
-            ("5/min", Err("\"5/m\"")),
-            (" 5 / hour", Err("\"5/h\"")),
-            ("10", Err("\"10/s\"")),
-            ("10/d", Err("per second")),
-            ("0/s", Err("from 1 to")),
-            ("1000001/s", Err("from 1 to")),
-            ("99999999999999999999/s", Err("per second")),
-            ("-1/s", Err("per second")),
-            ("1.5/s", Err("per second")),
-            ("ä", Err("per second")),
-            ("", Err("per second")),
-        ] {
-            match (request_rate(text), want) {
-                (Ok(got), Ok((requests, seconds))) => {
-                    assert_eq!(
-                        (got.requests, got.per.length().as_secs()),
-                        (requests, seconds),
-                        "{text}"
-                    );
-                }
-                (Err(UnitError(help)), Err(part)) => assert!(help.contains(part), "{text}: {help}"),
-                (got, want) => panic!("{text}: {got:?}, not {want:?}"),
-            }
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn formatted_values_parse_back(ms in 0_u64..100_000_000_000, bytes in 0_u64..1 << 50) {
@@ -294,7 +231,7 @@ mod tests {
 
         #[test]
         fn no_text_panics(text in "\\PC*") {
-            let _ = (duration(&text), size(&text), rate(&text), request_rate(&text));
+            let _ = (duration(&text), size(&text), rate(&text));
         }
     }
 }

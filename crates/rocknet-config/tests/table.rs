@@ -94,7 +94,11 @@ fn a_default_written_out_changes_nothing() {
                 expected.sites[0].settings.cache = short.sites[0].settings.cache.clone();
             }
             if *section == Section::Limit {
-                let short = parse(&config_with(Section::Site, "limit = \"10/s\"")).unwrap();
+                let short = match key.name {
+                    "after" => "limit = { bandwidth = \"1MiB/s\" }",
+                    _ => "limit = \"10/s\"",
+                };
+                let short = parse(&config_with(Section::Site, short)).unwrap();
                 expected.sites[0].settings.limits = short.sites[0].settings.limits.clone();
             }
             if *section == Section::Cgi {

@@ -23,6 +23,8 @@ pub enum Phase {
     Harden,
     /// Adds the fields of the route.
     Headers,
+    /// Limits the bandwidth of the body.
+    Bandwidth,
 }
 
 /// The request whose response is filtered.

@@ -1,5 +1,7 @@
 //! Guards: conditions that a request has to meet before its route does anything else.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,6 +24,19 @@ pub struct GuardContext<'a> {
     pub request: &'a Request<'a>,
     /// Values of the request for placeholders. The user is the one that earlier guards have authenticated.
     pub values: &'a dyn Values,
+    /// Values that the request keeps until it ends, such as permits.
+    pub held: &'a Held,
+}
+
+/// Values that a request keeps until its response is sent, its tunnel is closed, or it fails.
+#[derive(Default)]
+pub struct Held(RefCell<Vec<Box<dyn Any>>>);
+
+impl Held {
+    /// Keeps a value until the request ends.
+    pub fn keep(&self, value: impl Any) {
+        self.0.borrow_mut().push(Box::new(value));
+    }
 }
 
 /// Decision about a request: the user whose password was verified (`None` if the guard verifies no password), or the

@@ -41,6 +41,7 @@
 pub mod address;
 pub mod background;
 pub mod balance;
+pub mod bandwidth;
 pub mod breaker;
 pub mod client;
 pub mod clock;

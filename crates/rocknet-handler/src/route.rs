@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rocknet_config::model::{Cors, Priority, Server, Settings};
+use rocknet_config::model::{BandwidthLimit, Cors, Priority, Server, Settings};
 use rocknet_config::template::{Scope, Template};
 use rocknet_routing::{Redirects, RouteTrie};
 
@@ -28,12 +28,14 @@ pub struct Route {
     pub is_unguarded: bool,
     /// Header fields added to responses; an empty template removes the field.
     pub headers: BTreeMap<String, Template>,
+    /// Limit of the bandwidth of each response.
+    pub bandwidth: Option<BandwidthLimit>,
     /// Permission for pages of other origins to read responses.
     pub cors: Option<Cors>,
     /// True if responses get the fields of `harden`.
     pub harden: bool,
-    /// True if a value in `headers` has placeholders, or if `cors` is set, so that a response needs the values of its
-    /// request.
+    /// True if a value in `headers` has placeholders, or if `cors` or `bandwidth` is set. The response then passes the
+    /// filters with the values of its request, and no prepared response is sent.
     pub has_placeholders: bool,
     /// Paths of error pages by status.
     pub errors: BTreeMap<u16, String>,
@@ -116,7 +118,9 @@ impl Route {
             is_unguarded: false,
             compress,
             has_placeholders: settings.cors.is_some()
+                || settings.bandwidth().is_some()
                 || headers.values().any(|template| template.as_constant().is_none()),
+            bandwidth: settings.bandwidth(),
             cors: settings.cors.clone(),
             harden: settings.harden,
             headers,

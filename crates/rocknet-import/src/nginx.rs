@@ -4,6 +4,7 @@ mod action;
 mod area;
 mod conditional;
 mod includes;
+mod limit;
 mod location;
 mod log_format;
 mod mirror;
@@ -42,7 +43,7 @@ const REMARKS: [&str; 3] = [
 /// Translates a configuration of nginx.
 pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     let mut document = Document::new(&REMARKS, sources);
-    let tree = log_format::resolve(tree);
+    let tree = limit::resolve(log_format::resolve(tree));
     let mut shared = Scope::new(ConfigLevel::Http);
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();
@@ -65,9 +66,11 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             ("events" | "pid" | "worker_processes" | "worker_rlimit_nofile" | "daemon" | "load_module", _) => {
                 document.unneeded(directive, "RockNet selects this itself");
             }
-            ("map" | "geo" | "split_clients" | "limit_req_zone" | "limit_conn_zone" | "proxy_cache_path", _) => {
+            ("map" | "geo" | "split_clients" | "proxy_cache_path", _) => {
                 document.skip_unknown(directive);
             }
+            // A zone is part of each limit that names it.
+            ("limit_req_zone" | "limit_conn_zone", _) => {}
             // The format is part of the `access_log` that names it.
             ("log_format", _) => {}
             _ if tls::is_tls(directive) => http_tls.push(directive),

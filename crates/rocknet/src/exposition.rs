@@ -43,8 +43,8 @@ pub struct Measured {
 pub struct LimitSample {
     /// Site and route that have the limit.
     pub label: RouteLabel,
-    /// Number of requests per unit of time.
-    pub rate: String,
+    /// Amount that is limited.
+    pub amount: String,
     /// Text whose value requests have in common.
     pub key: String,
     /// Requests that were refused, that were delayed, and that would have been without `dry_run`.
@@ -212,7 +212,7 @@ fn routes(page: &mut Page, routes: &BTreeMap<RouteLabel, RouteCounters>) {
 fn limits(page: &mut Page, limits: &[LimitSample]) {
     let mut sums: BTreeMap<_, [u64; 3]> = BTreeMap::new();
     for limit in limits.iter().take(MAX_LISTED) {
-        let labels = (&*limit.label.site, &*limit.label.route, &*limit.rate, &*limit.key);
+        let labels = (&*limit.label.site, &*limit.label.route, &*limit.amount, &*limit.key);
         let sum = sums.entry(labels).or_default();
         for (sum, requests) in sum.iter_mut().zip(limit.requests) {
             *sum += requests;
@@ -220,12 +220,12 @@ fn limits(page: &mut Page, limits: &[LimitSample]) {
     }
     let help = "Requests above a limit by its effect: `refused`, `delayed`, or `dry_run` for none.";
     page.family("rocknet_limited_requests", "counter", "", help);
-    for ((site, route, rate, key), requests) in sums {
+    for ((site, route, amount, key), requests) in sums {
         for (effect, requests) in ["refused", "delayed", "dry_run"].into_iter().zip(requests) {
             let labels = [
                 ("site", site),
                 ("route", route),
-                ("rate", rate),
+                ("limit", amount),
                 ("key", key),
                 ("effect", effect),
             ];

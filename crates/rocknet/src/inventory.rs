@@ -58,7 +58,7 @@ fn limits(server: &Server) -> Vec<LimitSample> {
             site: Arc::clone(&state.id.site),
             route: Arc::clone(&state.id.route),
         },
-        rate: state.id.rate.to_string(),
+        amount: state.id.amount.to_string(),
         key: state.id.key.as_deref().unwrap_or("{client.ip}").to_owned(),
         requests: [&state.refused, &state.delayed, &state.dry_run].map(|counter| counter.load(Ordering::Relaxed)),
     };

@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rocknet_config::model::{Excess, Limit, RequestRate};
+use rocknet_config::model::{Amount, Limit};
 use rocknet_handler::guard::Guard;
-use rocknet_limit::{Budget, RateTable};
+use rocknet_limit::{Budget, ConnectionTable, RateTable};
 
 /// Maximum number of requests that wait for their turn at one limit. A request beyond it is refused.
 const MAX_WAITING: usize = 4_096;
@@ -31,12 +31,10 @@ pub struct LimitId {
     pub site: Arc<str>,
     /// Pattern of the route that has the limit.
     pub route: Arc<str>,
-    /// Number of requests per unit of time.
-    pub rate: RequestRate,
+    /// Amount that is limited.
+    pub amount: Amount,
     /// Text whose value requests have in common; `None` for the client.
     pub key: Option<String>,
-    burst: u32,
-    excess: Excess,
 }
 
 /// Identifies the guard of a route: site, pattern of the route, and settings.
@@ -46,8 +44,10 @@ pub type GuardId = (Arc<str>, Arc<str>, String);
 pub struct LimitState {
     /// The limit.
     pub id: LimitId,
-    /// Buckets of the keys.
-    pub table: RateTable,
+    /// Buckets of the keys, for a rate.
+    pub rates: RateTable,
+    /// Requests in progress by key, for a number of connections.
+    pub connections: Arc<ConnectionTable>,
     /// Number of requests that were refused.
     pub refused: AtomicU64,
     /// Number of requests that had to wait.
@@ -77,10 +77,8 @@ impl LimitRegistry {
         let id = LimitId {
             site: Arc::clone(site),
             route: Arc::clone(route),
-            rate: limit.rate,
+            amount: limit.amount,
             key: limit.key.clone(),
-            burst: limit.burst,
-            excess: limit.excess,
         };
         let mut states = lock(&self.states);
         if let Some(state) = states.get(&id).and_then(Weak::upgrade) {
@@ -88,7 +86,8 @@ impl LimitRegistry {
         }
         let state = Arc::new(LimitState {
             id: id.clone(),
-            table: RateTable::new(&self.budget),
+            rates: RateTable::new(&self.budget),
+            connections: Arc::default(),
             refused: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             dry_run: AtomicU64::new(0),
@@ -145,17 +144,17 @@ fn insert<K: Eq + Hash, V: ?Sized>(map: &mut HashMap<K, Weak<V>>, key: K, value:
 
 #[cfg(test)]
 mod tests {
-    use rocknet_config::model::RateUnit;
+    use rocknet_config::model::{Excess, RateLimit, RateUnit, RequestRate};
 
     use super::*;
 
     fn limit(requests: u32) -> Limit {
         let per = RateUnit::Second;
+        let rate = RequestRate { requests, per };
+        let (burst, excess) = (requests, Excess::Immediate);
         Limit {
-            rate: RequestRate { requests, per },
-            burst: requests,
+            amount: Amount::Rate(RateLimit { rate, burst, excess }),
             key: None,
-            excess: Excess::Immediate,
             exempt: Vec::new(),
             dry_run: false,
         }

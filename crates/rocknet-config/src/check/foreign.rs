@@ -51,9 +51,8 @@ const RULE: Advice = Equivalent(
      write redirects = { \"/old/*\" = \"/new/{*}\" }",
 );
 const AUTOMATIC: Advice = Equivalent("remove it: RockNet does this automatically");
-const RATE: Advice = Unsupported(
-    "remove it; priority = \"low\" on a route protects the other routes from a flood, and `connections` in [limits] bounds \
-     the whole server",
+const RATE: Advice = Equivalent(
+    "write limit = { rate = \"10/s\" }, { connections = 20 } or { bandwidth = \"1MiB/s\" } in the site or route",
 );
 const METRICS: Advice = Equivalent(
     "remove it, and write listen = \"127.0.0.1:7625\" below [admin]: that address has the dashboard, and metrics at /metrics",

@@ -3,7 +3,8 @@
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, list, quoted};
-use crate::model::{Excess, Limit};
+use crate::model::{Amount, Excess, Limit};
+use crate::units::format_size;
 use crate::value::settings;
 
 /// Sections of the keys that sites and routes accept.
@@ -57,6 +58,34 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("burst = 20"),
     Key::new(
+        "connections",
+        &[Section::Limit],
+        Kind::Integer { min: 1, max: 1_000_000 },
+        "Number of requests that may be in progress at the same time, in place of `rate`. A request is in progress until \
+         its response is sent or its tunnel, such as a WebSocket, is closed. A further request gets 429; if `key` is a \
+         text without placeholders, it gets 503.",
+    )
+    .example("connections = 20")
+    .foreign_names(&["limit_conn"]),
+    Key::new(
+        "bandwidth",
+        &[Section::Limit],
+        Kind::Rate { min: 1024, max: 1 << 40 },
+        "Bytes per second of each response body, in place of `rate`. The body is sent in pieces at ticks of the server. \
+         Tunnels, such as WebSockets, are not limited.",
+    )
+    .example("bandwidth = \"1MiB/s\"")
+    .foreign_names(&["limit_rate"]),
+    Key::new(
+        "after",
+        &[Section::Limit],
+        Kind::Size { min: 0, max: 1 << 50 },
+        "Number of bytes at the beginning of a response that `bandwidth` does not limit.",
+    )
+    .default(|| quoted("0B"))
+    .example("after = \"10MiB\"")
+    .foreign_names(&["limit_rate_after"]),
+    Key::new(
         "key",
         &[Section::Limit],
         Kind::Text("text with placeholders"),
@@ -98,14 +127,30 @@ pub(super) const KEYS: &[Key] = &[
 
 /// Renders a limit as a table.
 fn limit(limit: &Limit) -> String {
-    let mut words = vec![
-        format!("rate = {}", quoted(&limit.rate.to_string())),
-        format!("burst = {}", limit.burst),
-    ];
+    let (mut words, excess) = match limit.amount {
+        Amount::Rate(rate) => {
+            let words = vec![
+                format!("rate = {}", quoted(&rate.rate.to_string())),
+                format!("burst = {}", rate.burst),
+            ];
+            (words, rate.excess)
+        }
+        Amount::Connections(max) => (vec![format!("connections = {max}")], Excess::Immediate),
+        Amount::Bandwidth(limit) => {
+            let mut words = vec![format!(
+                "bandwidth = {}",
+                quoted(&format!("{}/s", format_size(limit.rate)))
+            )];
+            if limit.after > 0 {
+                words.push(format!("after = {}", quoted(&format_size(limit.after))));
+            }
+            (words, Excess::Immediate)
+        }
+    };
     if let Some(key) = &limit.key {
         words.push(format!("key = {}", quoted(key)));
     }
-    match limit.excess {
+    match excess {
         Excess::Immediate => {}
         Excess::Delayed { after: 1 } => words.push("delay = true".to_owned()),
         Excess::Delayed { after } => words.push(format!("delay = {after}")),

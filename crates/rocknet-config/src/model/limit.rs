@@ -4,22 +4,50 @@ use std::fmt;
 use std::time::Duration;
 
 use super::access::ClientRange;
+use crate::units;
 
 /// Limit of the requests to a site or route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// Number of requests per unit of time.
-    pub rate: RequestRate,
-    /// Number of requests that a client may send at once, before the rate applies.
-    pub burst: u32,
+    /// Amount that is limited.
+    pub amount: Amount,
     /// Text with placeholders. Requests with the same text share a limit; `None`: requests of the same client do.
     pub key: Option<String>,
-    /// Treatment of requests above the rate.
-    pub excess: Excess,
     /// Clients that are not limited.
     pub exempt: Vec<ClientRange>,
     /// True if requests are only counted and logged, and not refused.
     pub dry_run: bool,
+}
+
+/// Amount that a [`Limit`] limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Amount {
+    /// Requests per unit of time.
+    Rate(RateLimit),
+    /// Requests in progress at the same time.
+    Connections(u32),
+    /// Bytes of each response per second.
+    Bandwidth(BandwidthLimit),
+}
+
+/// Bandwidth of each response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BandwidthLimit {
+    /// Bytes per second.
+    pub rate: u64,
+    /// Number of bytes at the beginning of a response that are not limited.
+    pub after: u64,
+}
+
+/// Rate of requests, and what happens above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RateLimit {
+    /// Number of requests per unit of time.
+    pub rate: RequestRate,
+    /// Number of requests that a client may send at once, before the rate applies.
+    pub burst: u32,
+    /// Treatment of requests above the rate.
+    pub excess: Excess,
 }
 
 /// Treatment of requests above the rate, within the burst.
@@ -83,16 +111,35 @@ impl fmt::Display for RequestRate {
     }
 }
 
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Amount::Rate(limit) => limit.rate.fmt(f),
+            Amount::Connections(max) => write!(f, "{max} connections"),
+            Amount::Bandwidth(limit) => write!(f, "{}/s", units::format_size(limit.rate)),
+        }
+    }
+}
+
 impl Limit {
-    /// Returns a limit with every key but `rate` at its default.
-    pub(crate) fn at(rate: RequestRate) -> Limit {
+    /// Returns a limit of this amount with every other key at its default.
+    pub(crate) fn of(amount: Amount) -> Limit {
         Limit {
-            rate,
-            burst: rate.requests,
+            amount,
             key: None,
-            excess: Excess::Immediate,
             exempt: Vec::new(),
             dry_run: false,
+        }
+    }
+}
+
+impl RateLimit {
+    /// Returns the limit of a rate with every other key at its default.
+    pub(crate) fn at(rate: RequestRate) -> RateLimit {
+        RateLimit {
+            rate,
+            burst: rate.requests,
+            excess: Excess::Immediate,
         }
     }
 

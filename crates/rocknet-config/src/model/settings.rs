@@ -12,7 +12,7 @@ use super::browse::Browse;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::cors::Cors;
-use super::limit::Limit;
+use super::limit::{Amount, BandwidthLimit, Limit};
 use super::limits::Limits;
 use super::pattern::Pattern;
 use super::php::Php;
@@ -153,6 +153,14 @@ impl Settings {
     /// Returns true if access is not restricted: neither `allow`, `deny` nor `auth` is set.
     pub fn is_open(&self) -> bool {
         self.access.is_open() && self.auth.is_none()
+    }
+
+    /// Returns the limit of the bandwidth of responses; `None` if it is not limited.
+    pub fn bandwidth(&self) -> Option<BandwidthLimit> {
+        self.limits.iter().find_map(|limit| match limit.amount {
+            Amount::Bandwidth(limit) => Some(limit),
+            Amount::Rate(_) | Amount::Connections(_) => None,
+        })
     }
 
     /// Returns the folder or file of `alias`; `None` without an alias.

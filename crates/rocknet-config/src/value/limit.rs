@@ -6,7 +6,7 @@ use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::message::short;
-use crate::model::{Excess, Limit, RequestRate};
+use crate::model::{Amount, BandwidthLimit, Excess, Limit, RateLimit, RateUnit, RequestRate};
 use crate::template::{NAMES, Scope, Template, TemplateError};
 use crate::units::{self, UnitError};
 use crate::value::{access, typed};
@@ -42,6 +42,12 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Limit> {
     let mut all: Vec<Limit> = Vec::with_capacity(items.len());
     for item in items {
         let Some(limit) = limit(check, item) else { continue };
+        let is_bandwidth = |limit: &Limit| matches!(limit.amount, Amount::Bandwidth(_));
+        if is_bandwidth(&limit) && all.iter().any(is_bandwidth) {
+            let message = "`bandwidth` is limited twice";
+            check.error(Code::Conflict, item.span, message, "remove one of the two");
+            continue;
+        }
         if all.contains(&limit) {
             check.error(
                 Code::Conflict,
@@ -59,32 +65,78 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Limit> {
 /// Reads one limit: a rate, or a table; `None` after an error.
 fn limit(check: &mut Check<'_>, node: &Node) -> Option<Limit> {
     let Value::Table(table) = &node.value else {
-        return Some(Limit::at(rate(check, node)?));
+        return Some(Limit::of(Amount::Rate(RateLimit::at(rate(check, node)?))));
     };
-    let Some(written) = table.node("rate") else {
-        let help = "write { rate = \"10/s\", … }";
-        check.error(Code::Missing, node.span, "the limit has no `rate`", help);
-        return None;
+    let written: Vec<_> = ["rate", "connections", "bandwidth"]
+        .into_iter()
+        .filter_map(|key| Some((key, table.node(key)?)))
+        .collect();
+    let amount = match written[..] {
+        [("rate", rate)] => Amount::Rate(rate_limit(check, node, table, rate)?),
+        [("connections", _)] => {
+            without_effect(check, table, "connections", &["burst", "delay", "after"]);
+            Amount::Connections(typed::integer(Some(table), "connections")?)
+        }
+        [(_, bandwidth)] => {
+            without_effect(
+                check,
+                table,
+                "bandwidth",
+                &["burst", "delay", "key", "exempt", "dry_run"],
+            );
+            Amount::Bandwidth(BandwidthLimit {
+                rate: typed::rate(bandwidth)?,
+                after: typed::size(Some(table), "after").unwrap_or(0),
+            })
+        }
+        [(first, _), (second, other), ..] => {
+            let message = format!("a limit has only one of `{first}` and `{second}`");
+            let help = "write two limits: limit = [{ rate = \"10/s\" }, { connections = 20 }]";
+            check.error(Code::Conflict, other.span, message, help);
+            return None;
+        }
+        [] => {
+            let help = "write { rate = \"10/s\", … }, { connections = 20, … } or { bandwidth = \"1MiB/s\", … }";
+            let message = "the limit has neither `rate`, `connections` nor `bandwidth`";
+            check.error(Code::Missing, node.span, message, help);
+            return None;
+        }
     };
-    let mut limit = Limit::at(rate(check, written)?);
-    let table = Some(table);
-    limit.burst = typed::integer(table, "burst").unwrap_or(limit.burst);
-    limit.dry_run = typed::boolean(table, "dry_run").unwrap_or(false);
-    limit.excess = excess(table);
-    if let Some(exempt) = table.and_then(|table| table.node("exempt")) {
+    let mut limit = Limit::of(amount);
+    limit.dry_run = typed::boolean(Some(table), "dry_run").unwrap_or(false);
+    if let Some(exempt) = table.node("exempt") {
         limit.exempt = access::ranges(check, "exempt", exempt);
     }
-    if let Some(key) = table.and_then(|table| table.node("key")) {
+    if let Some(key) = table.node("key") {
         limit.key = self::key(check, key);
     }
-    check_times(check, node, table?, &limit);
     Some(limit)
+}
+
+/// Reads a rate with its burst and delay; `None` after an error. `node`: the whole limit.
+fn rate_limit(check: &mut Check<'_>, node: &Node, table: &Table, written: &Node) -> Option<RateLimit> {
+    let mut limit = RateLimit::at(rate(check, written)?);
+    without_effect(check, table, "rate", &["after"]);
+    limit.burst = typed::integer(Some(table), "burst").unwrap_or(limit.burst);
+    limit.excess = excess(Some(table));
+    check_times(check, node, table, &limit);
+    Some(limit)
+}
+
+/// Warns of keys without effect in a limit of another amount.
+fn without_effect(check: &mut Check<'_>, table: &Table, amount: &str, keys: &[&str]) {
+    for key in keys {
+        if let Some(node) = table.node(key) {
+            let message = format!("`{key}` has no effect with `{amount}`");
+            check.warning(Code::Useless, node.span, message, "remove it");
+        }
+    }
 }
 
 /// Reads a rate; `None` after an error.
 fn rate(check: &mut Check<'_>, node: &Node) -> Option<RequestRate> {
     let written = node.written()?;
-    match units::request_rate(&written.value) {
+    match request_rate(&written.value) {
         Ok(rate) => Some(rate),
         Err(UnitError(help)) => {
             let message = format!("\"{}\" is not a rate of requests", short(written.as_written()));
@@ -129,7 +181,7 @@ fn key(check: &mut Check<'_>, node: &Node) -> Option<String> {
 }
 
 /// Reports a burst that lasts too long, and a delay without effect.
-fn check_times(check: &mut Check<'_>, node: &Node, table: &Table, limit: &Limit) {
+fn check_times(check: &mut Check<'_>, node: &Node, table: &Table, limit: &RateLimit) {
     let span = |key: &str| table.node(key).map_or(node.span, |node| node.span);
     let refill = limit.rate.interval().saturating_mul(limit.burst);
     if refill > MAX_REFILL {
@@ -160,5 +212,71 @@ fn check_times(check: &mut Check<'_>, node: &Node, table: &Table, limit: &Limit)
         let message = format!("`delay` has no effect: `burst` admits only {} at once", limit.burst);
         let help = format!("write a `burst` above {after}, or remove `delay`");
         check.warning(Code::Useless, span("delay"), message, help);
+    }
+}
+
+/// Parses a rate of requests: `"10/s"`, `"100/m"` or `"1000/h"`.
+fn request_rate(text: &str) -> Result<RequestRate, UnitError> {
+    let general = || UnitError("write a number of requests per second, minute or hour: \"10/s\"".to_owned());
+    let (number, rest) = units::leading_number(text.trim()).ok_or_else(general)?;
+    // nginx writes `10r/s`.
+    let unit = rest.strip_prefix('r').unwrap_or(rest).trim_start().strip_prefix('/');
+    let per = match unit.map(str::trim).unwrap_or_default() {
+        "s" | "sec" | "second" => RateUnit::Second,
+        "m" | "min" | "minute" => RateUnit::Minute,
+        "h" | "hour" => RateUnit::Hour,
+        _ => return Err(general()),
+    };
+    let requests = u32::try_from(number)
+        .ok()
+        .filter(|number| (1..=MAX_REQUESTS).contains(number));
+    let Some(requests) = requests else {
+        return Err(UnitError(format!("write a number from 1 to {MAX_REQUESTS}")));
+    };
+    let rate = RequestRate { requests, per };
+    match rate.to_string() == text {
+        true => Ok(rate),
+        false => Err(UnitError(format!("write \"{rate}\""))),
+    }
+}
+
+/// Maximum number of requests per unit of time. A server that could handle more needs no limit.
+const MAX_REQUESTS: u32 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_requests_have_a_unit_of_time() {
+        for (text, want) in [
+            ("10/s", Ok((10, 1))),
+            ("100/m", Ok((100, 60))),
+            ("1000/h", Ok((1000, 3600))),
+            ("10r/s", Err("\"10/s\"")),
+            ("5/min", Err("\"5/m\"")),
+            (" 5 / hour", Err("\"5/h\"")),
+            ("10", Err("\"10/s\"")),
+            ("10/d", Err("per second")),
+            ("0/s", Err("from 1 to")),
+            ("1000001/s", Err("from 1 to")),
+            ("99999999999999999999/s", Err("per second")),
+            ("-1/s", Err("per second")),
+            ("1.5/s", Err("per second")),
+            ("ä", Err("per second")),
+            ("", Err("per second")),
+        ] {
+            match (request_rate(text), want) {
+                (Ok(got), Ok((requests, seconds))) => {
+                    assert_eq!(
+                        (got.requests, got.per.length().as_secs()),
+                        (requests, seconds),
+                        "{text}"
+                    );
+                }
+                (Err(UnitError(help)), Err(part)) => assert!(help.contains(part), "{text}: {help}"),
+                (got, want) => panic!("{text}: {got:?}, not {want:?}"),
+            }
+        }
     }
 }

@@ -44,6 +44,15 @@ pub(crate) fn size(table: Option<&Table>, key: &str) -> Option<u64> {
     }
 }
 
+/// Returns a number of bytes per second.
+pub(crate) fn rate(node: &Node) -> Option<u64> {
+    match &node.value {
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        Value::Text(text) => units::rate(&text.value).ok(),
+        _ => None,
+    }
+}
+
 /// Returns the elements of a list, or a single value as one element. A broken value has no elements.
 pub(crate) fn elements(node: &Node) -> &[Node] {
     match &node.value {

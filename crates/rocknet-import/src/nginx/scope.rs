@@ -14,6 +14,7 @@ use crate::units;
 use crate::value::Value;
 
 use super::includes::is_covered;
+use super::limit;
 use super::log_format;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
@@ -108,6 +109,11 @@ impl<'a> Scope<'a> {
             ("autoindex", ["on"]) => self.settings.set("browse", Value::Flag(true), line),
             ("autoindex", ["off"]) if self.level == ConfigLevel::Location => {
                 self.settings.set("browse", Value::Flag(false), line);
+            }
+            ("limit_req" | "limit_conn", _) => limit::read(directive, &mut self.settings, &mut self.notes),
+            ("limit_req_status", ["429"]) => {
+                self.notes
+                    .unneeded(directive, "requests above a limit get 429 by default");
             }
             ("client_max_body_size", [size]) => self.body_size(directive, size),
             ("add_header", [name, value, rest @ ..]) => self.add_header(directive, name, value, rest),

@@ -72,7 +72,7 @@ fn everything() -> Measured {
     };
     let limit = LimitSample {
         label: label.clone(),
-        rate: "10/s".into(),
+        amount: "10/s".into(),
         key: "{client.ip}".into(),
         requests: [3, 2, 0],
     };
@@ -119,7 +119,7 @@ fn metrics_are_written_in_families() {
         "# UNIT rocknet_response_duration_seconds seconds\n",
         &format!("rocknet_route_responses_total{{{route},class=\"2xx\"}} 6\n"),
         &format!(
-            "rocknet_limited_requests_total{{{route},rate=\"10/s\",key=\"{{client.ip}}\",effect=\"refused\"}} 6\n"
+            "rocknet_limited_requests_total{{{route},limit=\"10/s\",key=\"{{client.ip}}\",effect=\"refused\"}} 6\n"
         ),
         &format!("rocknet_route_sent_bytes_total{{{route}}} 60\n"),
         &format!("rocknet_route_received_bytes_total{{{route}}} 12\n"),

@@ -4,6 +4,7 @@ pub mod encode;
 
 use crate::files::encode::EncoderLimit;
 use crate::headers::Headers;
+use rocknet_handler::bandwidth::Bandwidth;
 use rocknet_handler::cors::CorsFields;
 use rocknet_handler::filter::{Filter, Filters};
 use rocknet_handler::harden::Harden;
@@ -16,6 +17,7 @@ pub fn all(files: &EncoderLimit) -> Filters {
         Box::new(CorsFields::default()),
         Box::new(Harden),
         Box::new(Headers),
+        Box::new(Bandwidth),
     ];
     all.sort_by_key(|filter| filter.phase());
     all.into()

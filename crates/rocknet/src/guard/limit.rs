@@ -10,10 +10,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rocknet_config::client_ranges::ClientRanges;
-use rocknet_config::model::{Excess, Limit};
+use rocknet_config::model::{Amount, Excess, Limit};
 use rocknet_config::template::{Piece, Placeholder, Scope, Template};
 use rocknet_handler::guard::{Check, Guard, GuardContext};
-use rocknet_limit::{Rate, Taken};
+use rocknet_limit::{ConnectionPermit, Rate, Taken};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -27,7 +27,21 @@ use crate::response::Response;
 /// Returns true if a limit does not depend on the user, so that it applies before passwords are verified. Guesses are
 /// then refused without the cost of a verification.
 pub(super) fn is_before_access(limit: &Limit) -> bool {
-    !limit.key.as_ref().is_some_and(|key| key.contains("{user}"))
+    is_checked(limit) && !depends_on_user(limit)
+}
+
+/// Returns true if a limit depends on the user, so that it applies after passwords are verified.
+pub(super) fn is_after_access(limit: &Limit) -> bool {
+    is_checked(limit) && depends_on_user(limit)
+}
+
+/// Returns true if a guard applies the limit. The bandwidth is limited by a filter.
+fn is_checked(limit: &Limit) -> bool {
+    !matches!(limit.amount, Amount::Bandwidth(_))
+}
+
+fn depends_on_user(limit: &Limit) -> bool {
+    limit.key.as_ref().is_some_and(|key| key.contains("{user}"))
 }
 
 /// Creates the guard with those limits of a route that `which` selects.
@@ -58,25 +72,41 @@ struct LimitGuard {
 /// A limit with its state.
 struct ActiveLimit {
     state: Arc<LimitState>,
-    rate: Rate,
-    /// The same rate for requests that cannot wait.
-    immediate: Rate,
+    amount: ActiveAmount,
     /// `None`: the client.
     key: Option<Template>,
     exempt: ClientRanges,
     dry_run: bool,
-    /// Value of `RateLimit-Policy`.
-    policy: String,
+}
+
+/// Amount that a limit limits.
+enum ActiveAmount {
+    Rate {
+        rate: Rate,
+        /// The same rate for requests that cannot wait.
+        immediate: Rate,
+        /// Value of `RateLimit-Policy`.
+        policy: String,
+    },
+    /// Maximum number of requests in progress.
+    Connections(u32),
 }
 
 /// A request that is above a limit.
 struct Excessive<'g> {
     limit: &'g ActiveLimit,
-    retry_after_ns: u64,
+    /// Time after which a request is admitted; `None` if it depends on other requests.
+    retry_after_ns: Option<u64>,
 }
 
-/// A request that is admitted, after a wait if it has one.
-type Admitted<'g> = Option<(u64, &'g ActiveLimit)>;
+/// A request that is admitted.
+#[derive(Default)]
+struct Admitted<'g> {
+    /// Time that the request has to wait, with its limit.
+    wait: Option<(u64, &'g ActiveLimit)>,
+    /// Permits of the limits of connections.
+    permits: Vec<ConnectionPermit>,
+}
 
 impl ActiveLimit {
     fn new(limit: &Limit, route: &GuardRoute<'_>) -> Result<ActiveLimit, String> {
@@ -84,21 +114,12 @@ impl ActiveLimit {
         let key = key
             .transpose()
             .map_err(|error| format!("limit: {}; {}", error.message, error.help))?;
-        let interval = limit.rate.interval().as_nanos() as u64;
-        let undelayed = match limit.excess {
-            Excess::Immediate => limit.burst,
-            Excess::Delayed { after } => after,
-        };
-        let rate = Rate::new(interval, limit.burst, Some(undelayed));
-        let window = Duration::from_nanos(rate.capacity());
         Ok(ActiveLimit {
             state: route.registries.limits.state(route.site, &route.limit_scope(), limit),
-            rate,
-            immediate: Rate::new(interval, undelayed.min(limit.burst), None),
+            amount: ActiveAmount::new(&limit.amount),
             key,
             exempt: ClientRanges::new(&limit.exempt),
             dry_run: limit.dry_run,
-            policy: format!("\"{}\";q={};w={}", limit.rate, limit.burst, whole_seconds(window)),
         })
     }
 
@@ -150,71 +171,113 @@ impl ActiveLimit {
             subject: &id.route,
         };
         if cause.may_be_logged() {
-            let (site, route, rate) = (&*id.site, &*id.route, id.rate);
+            let (site, route, amount) = (&*id.site, &*id.route, id.amount);
             let outcome = if self.dry_run { "would be refused" } else { "refused" };
-            tracing::warn!(site, route, %client, "request above the limit {rate} {outcome}");
+            tracing::warn!(site, route, %client, "request above the limit of {amount} {outcome}");
+        }
+    }
+}
+
+impl ActiveAmount {
+    fn new(amount: &Amount) -> ActiveAmount {
+        let limit = match amount {
+            Amount::Rate(limit) => limit,
+            Amount::Connections(max) => return ActiveAmount::Connections(*max),
+            // The guard has no such limits.
+            Amount::Bandwidth(_) => return ActiveAmount::Connections(u32::MAX),
+        };
+        let interval = limit.rate.interval().as_nanos() as u64;
+        let undelayed = match limit.excess {
+            Excess::Immediate => limit.burst,
+            Excess::Delayed { after } => after,
+        };
+        let rate = Rate::new(interval, limit.burst, Some(undelayed));
+        let window = Duration::from_nanos(rate.capacity());
+        ActiveAmount::Rate {
+            rate,
+            immediate: Rate::new(interval, undelayed.min(limit.burst), None),
+            policy: format!("\"{}\";q={};w={}", limit.rate, limit.burst, whole_seconds(window)),
         }
     }
 }
 
 impl LimitGuard {
-    /// Counts a request in all limits. If one of them refuses it, none has counted it. `rate` selects whether the
-    /// request may wait.
-    fn count(
-        &self,
-        context: &GuardContext<'_>,
-        rate: impl Fn(&ActiveLimit) -> &Rate,
-    ) -> Result<Admitted<'_>, Excessive<'_>> {
+    /// Counts a request in all limits. If one of them refuses it, none has counted it. `may_wait`: true if the request
+    /// can wait.
+    fn count(&self, context: &GuardContext<'_>, may_wait: bool) -> Result<Admitted<'_>, Excessive<'_>> {
         let now = context.services.clock.precise_uptime_ns();
         let address = address(context.client);
-        let mut longest: Admitted<'_> = None;
+        let mut admitted = Admitted::default();
         for (at, limit) in self.limits.iter().enumerate() {
             if limit.exempt.contain(address) {
                 continue;
             }
             let key = limit.key(&self.seed, context);
-            match limit.state.table.take(rate(limit), key, now) {
-                Taken::Admitted { wait: 0 } => {}
-                Taken::Admitted { .. } | Taken::Refused { .. } if limit.dry_run => limit.report_dry_run(context.client),
-                Taken::Admitted { wait } => {
-                    longest = longest.filter(|(other, _)| *other >= wait).or(Some((wait, limit)));
+            let (wait, retry_after_ns) = match &limit.amount {
+                ActiveAmount::Rate { rate, immediate, .. } => {
+                    let rate = if may_wait { rate } else { immediate };
+                    match limit.state.rates.take(rate, key, now) {
+                        Taken::Admitted { wait: 0 } => continue,
+                        Taken::Admitted { wait } => (Some(wait), None),
+                        Taken::Refused { retry_after } => (None, Some(retry_after)),
+                    }
                 }
-                Taken::Refused { retry_after } => {
+                ActiveAmount::Connections(max) => match limit.state.connections.take(key, *max) {
+                    Some(permit) => {
+                        admitted.permits.push(permit);
+                        continue;
+                    }
+                    None => (None, None),
+                },
+            };
+            match wait {
+                _ if limit.dry_run => limit.report_dry_run(context.client),
+                Some(wait) => {
+                    let is_longest = admitted.wait.is_none_or(|(other, _)| other < wait);
+                    if is_longest {
+                        admitted.wait = Some((wait, limit));
+                    }
+                }
+                None => {
                     self.give_back(context, at);
-                    return Err(Excessive {
-                        limit,
-                        retry_after_ns: retry_after,
-                    });
+                    return Err(Excessive { limit, retry_after_ns });
                 }
             }
         }
-        Ok(longest)
+        Ok(admitted)
     }
 
-    /// Takes back that a request was counted in the first `count` limits.
+    /// Takes back that a request was counted in the rates of the first `count` limits.
     fn give_back(&self, context: &GuardContext<'_>, count: usize) {
         let address = address(context.client);
         for limit in self.limits[..count]
             .iter()
             .filter(|limit| !limit.exempt.contain(address))
         {
-            limit.state.table.give_back(&limit.rate, limit.key(&self.seed, context));
+            if let ActiveAmount::Rate { rate, .. } = &limit.amount {
+                limit.state.rates.give_back(rate, limit.key(&self.seed, context));
+            }
         }
     }
 }
 
 impl Guard for LimitGuard {
     fn check(&self, context: &GuardContext<'_>) -> Check {
-        let (wait_ns, limit) = match self.count(context, |limit| &limit.rate) {
-            Ok(None) => return Check::Decided(Ok(None)),
-            Ok(Some(wait)) => wait,
+        let admitted = match self.count(context, true) {
+            Ok(admitted) => admitted,
             Err(excessive) => return Check::Decided(Err(excessive.refuse(context.client))),
+        };
+        for permit in admitted.permits {
+            context.held.keep(permit);
+        }
+        let Some((wait_ns, limit)) = admitted.wait else {
+            return Check::Decided(Ok(None));
         };
         let Some(place) = limit.state.wait() else {
             self.give_back(context, self.limits.len());
             let excessive = Excessive {
                 limit,
-                retry_after_ns: wait_ns,
+                retry_after_ns: Some(wait_ns),
             };
             return Check::Decided(Err(excessive.refuse(context.client)));
         };
@@ -233,8 +296,10 @@ impl Guard for LimitGuard {
         }))
     }
 
+    // A response from the worker cache can hold no permit.
     fn admit_cached(&self, _context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        Some(None)
+        let is_rate = |limit: &ActiveLimit| matches!(limit.amount, ActiveAmount::Rate { .. });
+        self.limits.iter().all(is_rate).then_some(None)
     }
 
     fn counts(&self) -> bool {
@@ -242,7 +307,7 @@ impl Guard for LimitGuard {
     }
 
     fn count_cached(&self, context: &GuardContext<'_>) -> bool {
-        self.count(context, |limit| &limit.immediate).is_ok()
+        self.count(context, false).is_ok()
     }
 }
 
@@ -250,16 +315,26 @@ impl Excessive<'_> {
     /// Counts and logs the request, and returns its response.
     #[cold]
     fn refuse(self, client: Client) -> Box<Response> {
-        let ActiveLimit { state, policy, .. } = self.limit;
-        state.refused.fetch_add(1, Ordering::Relaxed);
-        self.limit.log("requests above a limit", client);
-        let retry_after = whole_seconds(Duration::from_nanos(self.retry_after_ns));
-        Box::new(
-            fixed::error(Status::TOO_MANY_REQUESTS)
-                .with("Retry-After", retry_after.to_string())
-                .with("RateLimit-Policy", policy)
-                .with("RateLimit", format!("\"{}\";r=0;t={retry_after}", state.id.rate)),
-        )
+        let limit = self.limit;
+        limit.state.refused.fetch_add(1, Ordering::Relaxed);
+        limit.log("requests above a limit", client);
+        let retry_after = self
+            .retry_after_ns
+            .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
+        // A text without placeholders limits the route as a whole, so that no client is at fault.
+        let is_of_route = limit.key.as_ref().is_some_and(|key| key.as_constant().is_some());
+        let status = match limit.amount {
+            ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,
+            _ => Status::TOO_MANY_REQUESTS,
+        };
+        let response = fixed::error(status).with("Retry-After", retry_after.to_string());
+        Box::new(match &limit.amount {
+            ActiveAmount::Connections(_) => response,
+            ActiveAmount::Rate { policy, .. } => response.with("RateLimit-Policy", policy).with(
+                "RateLimit",
+                format!("\"{}\";r=0;t={retry_after}", limit.state.id.amount),
+            ),
+        })
     }
 }
 

@@ -7,7 +7,7 @@ mod route;
 use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::{Limit, Settings};
+use rocknet_config::model::Settings;
 use rocknet_handler::cors::preflight_guard;
 use rocknet_handler::guard::Guard;
 
@@ -40,15 +40,10 @@ const GUARDS: &[GuardEntry] = &[
         make: |route| access::make(route.settings, route.registries),
     },
     GuardEntry {
-        is_needed: |settings| settings.limits.iter().any(is_after_access),
-        make: |route| limit::make(route, is_after_access),
+        is_needed: |settings| settings.limits.iter().any(limit::is_after_access),
+        make: |route| limit::make(route, limit::is_after_access),
     },
 ];
-
-/// Returns true if a limit depends on the user.
-fn is_after_access(limit: &Limit) -> bool {
-    !limit::is_before_access(limit)
-}
 
 /// The guards of one route. Empty if every request may enter.
 pub type Guards = Box<[Arc<dyn Guard>]>;

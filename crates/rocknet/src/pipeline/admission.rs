@@ -16,7 +16,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::guard::{Admission, Check, Deferred, Guard, GuardContext};
+use rocknet_handler::guard::{Admission, Check, Deferred, Guard, GuardContext, Held};
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
@@ -46,6 +46,8 @@ pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
+    /// Values that the guards keep until the request ends.
+    pub held: Held,
     /// Paths that were looked up on disk for the rules, in the folders of the configuration `generation`.
     pub paths: Vec<(String, LookupResult)>,
     /// Generation of the configuration by which the last path was looked up.
@@ -84,7 +86,7 @@ impl Decisions {
         for guard in endpoints.into_iter().flat_map(|endpoint| &endpoint.guards) {
             let admission = match self.made_by(guard) {
                 Some(admission) => admission,
-                None => match with_context(worker, incoming, route, self.user.as_deref(), |context| {
+                None => match with_context(worker, incoming, route, self.user.as_deref(), &self.held, |context| {
                     guard.check(context)
                 }) {
                     Check::Decided(admission) => {
@@ -132,9 +134,9 @@ impl Decisions {
         })
     }
 
-    /// Returns the guards that have admitted the request.
-    pub fn into_guards(self) -> Vec<Arc<dyn Guard>> {
-        self.made.into_iter().map(|(guard, _)| guard).collect()
+    /// Returns the guards that have admitted the request, and the values that they keep until it ends.
+    pub fn into_guards(self) -> (Vec<Arc<dyn Guard>>, Held) {
+        (self.made.into_iter().map(|(guard, _)| guard).collect(), self.held)
     }
 
     /// Waits for a decision and stores it. The user is reset, because the request starts again and is then checked by
@@ -154,6 +156,7 @@ fn with_context<F, T>(
     incoming: &IncomingRequest<'_, F>,
     route: &Route,
     user: Option<&str>,
+    held: &Held,
     call: impl FnOnce(&GuardContext<'_>) -> T,
 ) -> T
 where
@@ -178,6 +181,7 @@ where
         client,
         request: incoming.request,
         values: &values,
+        held,
     })
 }
 
@@ -202,10 +206,10 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
             (&found, &endpoint.route)
         }
     };
-    let (mut user, mut counts) = (None, false);
+    let (mut user, mut counts, held) = (None, false, Held::default());
     for guard in guards {
         counts |= guard.counts();
-        let admitted = with_context(worker, incoming, route, user.as_deref(), |context| {
+        let admitted = with_context(worker, incoming, route, user.as_deref(), &held, |context| {
             guard.admit_cached(context)
         });
         user = admitted?.or(user);
@@ -219,7 +223,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     }
     let mut counting = guards.iter().filter(|guard| guard.counts());
     let is_admitted = counting.all(|guard| {
-        with_context(worker, incoming, route, user.as_deref(), |context| {
+        with_context(worker, incoming, route, user.as_deref(), &held, |context| {
             guard.count_cached(context)
         })
     });
@@ -328,6 +332,7 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
                 client,
                 request: &request,
                 values: &context.guard_values(worker, client, &request),
+                held: &context.held,
             })
         };
         let admission = match check {

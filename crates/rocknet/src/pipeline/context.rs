@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rocknet_handler::guard::Guard;
+use rocknet_handler::guard::{Guard, Held};
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 use rocknet_telemetry::RequestTrace;
@@ -57,6 +57,8 @@ pub struct RequestContext {
     pub user: OnceCell<Arc<str>>,
     /// Guards that have admitted the request. Each guard decides once about a request.
     pub guards: RefCell<Vec<Arc<dyn Guard>>>,
+    /// Values that the guards keep until the request ends.
+    pub held: Rc<Held>,
     /// Time at which the request was routed.
     pub started: Instant,
     /// Bytes of the request body received so far.
@@ -128,6 +130,7 @@ impl RequestContext {
             id: RequestId::default(),
             user: OnceCell::new(),
             guards: RefCell::default(),
+            held: Rc::default(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
@@ -191,6 +194,7 @@ impl RequestContext {
             id: RequestId::default(),
             user: OnceCell::new(),
             guards: RefCell::default(),
+            held: Rc::default(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),

@@ -102,6 +102,8 @@ impl DeferredRequest {
         };
         let started = begin(worker, &incoming, decisions, &mut opened);
         context.set_user(started.context.user.get().cloned());
+        // The connection keeps only the first context until the request ends.
+        context.held.keep(Rc::clone(&started.context.held));
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
             ResponseState::Ready(response) => RoutingResult::Response(response),

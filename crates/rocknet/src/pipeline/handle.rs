@@ -53,7 +53,9 @@ where
     let mut context = RequestContext::new(worker, config, incoming, Some(site), Some(endpoint.into()));
     let user = decisions.user.clone();
     context.set_user(user.clone());
-    context.guards = RefCell::new(decisions.into_guards());
+    let (guards, held) = decisions.into_guards();
+    context.guards = RefCell::new(guards);
+    context.held = Rc::new(held);
     if incoming.has_body
         && let Err(refusal) = io.limit_body(route.body_size)
     {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use super::access::{auth, basic, fetch, over_http1, over_http2};
 use super::metrics::value;
 use super::support::client::request;
+use super::support::handlers::Deferred;
 use super::support::http2::Http2;
+use super::support::running::mount;
 use super::support::{Client, DEADLINE, Folder, Running};
 
 /// Section `[server]` of the configurations. Clients name their address, as behind a proxy.
@@ -70,7 +72,7 @@ fn requests_above_the_limit_get_429_with_the_time_to_wait() {
         let got = over_http1(&server, "GET /", &[&from(address)], "");
         assert_eq!(got.status, status, "{address}");
     }
-    let labels = "site=\"default\",route=\"/*\",rate=\"3/h\",key=\"{client.ip}\",effect=\"refused\"";
+    let labels = "site=\"default\",route=\"/*\",limit=\"3/h\",key=\"{client.ip}\",effect=\"refused\"";
     assert_eq!(
         value(&server, &format!("rocknet_limited_requests_total{{{labels}}}")),
         Some(3.0)
@@ -187,7 +189,7 @@ fn waiting_requests_fill_the_burst_and_end_with_their_clients() {
     for client in &mut clients {
         client.send(request("GET /", &[&from("192.0.2.1")]));
     }
-    let labels = "site=\"default\",route=\"/*\",rate=\"4/m\",key=\"{client.ip}\",effect=\"delayed\"";
+    let labels = "site=\"default\",route=\"/*\",limit=\"4/m\",key=\"{client.ip}\",effect=\"delayed\"";
     super::metrics::wait(&server, &format!("rocknet_limited_requests_total{{{labels}}}"), 2.0);
     // The burst is used up, so a further request is refused. Other clients do not wait.
     let mut client = server.connect();
@@ -199,4 +201,87 @@ fn waiting_requests_fill_the_burst_and_end_with_their_clients() {
     drop(clients);
     server.wait_until_idle();
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+#[test]
+fn requests_in_progress_are_limited_until_they_end() {
+    let keys = "limit = [{ connections = 2 }, { connections = 3, key = \"all\" }]";
+    let (handler, mut pending) = Deferred::new();
+    let server = Running::start_with(folder(), &text(keys), vec![mount("/wait/", handler)]);
+    let client = from("192.0.2.1");
+    let begin = |address: &str| {
+        let mut client = server.connect();
+        client.send(request("GET /wait/", &[&from(address)]));
+        client
+    };
+    // The end of a request is noticed after its response was received.
+    let wait_for_ok = |address: &str| {
+        let until = Instant::now() + DEADLINE;
+        while over_http1(&server, "GET /", &[&from(address)], "").status != 200 {
+            assert!(Instant::now() < until, "requests of {address} did not end");
+        }
+    };
+    let mut first = begin("192.0.2.1");
+    let one = pending.next();
+    let second = begin("192.0.2.1");
+    let two = pending.next();
+    // The file is served from the disk, later from the worker cache.
+    for _ in 0..2 {
+        let got = over_http1(&server, "GET /", &[&client], "");
+        assert_eq!((got.status, got.field("Retry-After")), (429, Some("1")));
+        wait_for_ok("192.0.2.2");
+    }
+    // The limit for all clients refuses a fourth request.
+    let third = begin("192.0.2.2");
+    let three = pending.next();
+    let got = over_http1(&server, "GET /", &[&from("192.0.2.3")], "");
+    assert_eq!((got.status, got.field("Retry-After")), (503, Some("1")));
+    // A request ends with its response, or with its client.
+    assert!(one.respond("one"));
+    assert_eq!(first.response().text(), "one");
+    wait_for_ok("192.0.2.1");
+    drop((second, third));
+    wait_for_ok("192.0.2.3");
+    drop((two, three));
+    // A request counts once, although its context changes when it waits for a guard.
+    let got = statuses(&mut server.connect(), "/in/", &[&client], 5);
+    assert_eq!(got, [200; 5]);
+}
+
+#[test]
+fn the_bandwidth_of_each_response_is_limited() {
+    let folder = folder();
+    folder.write("small.bin", vec![b's'; 30_000]);
+    folder.write("large.bin", vec![b'l'; 3_000_000]);
+    let keys = "limit = { bandwidth = \"40000B/s\", after = \"10000B\" }\n\
+                route.\"/large.bin\" = { limit = { bandwidth = \"4MB/s\", after = \"1MB\" } }";
+    let server = Running::start(folder, &text(keys));
+    // The first tenths of a second are free, so 10,000 of 30,000 bytes have to wait; 1,000,000 of 3,000,000 bytes.
+    for (path, length, least_ms) in [("/small.bin", 30_000, 200), ("/large.bin", 3_000_000, 200)] {
+        // The second time, the file is in the cache.
+        for _ in 0..2 {
+            for http2 in [false, true] {
+                let started = Instant::now();
+                let line = format!("GET {path}");
+                let got = match http2 {
+                    false => over_http1(&server, &line, &[], ""),
+                    true => over_http2(&mut Http2::to(server.address()), &line, &[], ""),
+                };
+                let elapsed = started.elapsed();
+                assert_eq!((got.status, got.text.len()), (200, length), "{path}");
+                assert!(
+                    got.field("ETag").is_some() && elapsed >= Duration::from_millis(least_ms),
+                    "{path}: {elapsed:?}"
+                );
+            }
+        }
+    }
+    // A short response is not limited, and a range and a HEAD request have the usual fields.
+    let started = Instant::now();
+    assert_eq!(server.get("/").text(), "home");
+    let range = over_http1(&server, "GET /small.bin", &["Range: bytes=0-20000"], "");
+    assert_eq!((range.status, range.text.len()), (206, 20_001));
+    let head = server.connect().fetch("HEAD /large.bin", &[]);
+    assert_eq!(head.field("Content-Length"), Some("3000000"));
+    assert!(started.elapsed() < DEADLINE);
 }
