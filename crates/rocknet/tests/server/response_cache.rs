@@ -5,6 +5,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 
 use rocknet_control::response_purge::ResponsePurge;
 
+use super::access::SECRET;
 use super::support::client::request;
 use super::support::upstream::{Next, ReceivedRequest, Upstream, write_to};
 use super::support::{Folder, ReceivedResponse, Running};
@@ -465,6 +466,32 @@ fn fields_that_replace_host_or_target_poison_nothing() {
         server.get(path);
         expect(&server.get(path), "fwd=uri-miss; detail=private", "account");
     }
+}
+
+#[test]
+fn guards_precede_the_store() {
+    let upstream = upstream(|request| response("200 OK", "Cache-Control: max-age=60, public", &request.line));
+    let text = |guard: &str| {
+        format!(
+            "[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n[site.default.route.\"/in/*\"]\n{guard}\n",
+            upstream.key()
+        )
+    };
+    let server = Running::start(Folder::with(&[]), &text("priority = \"low\""));
+    server.get("/in/a");
+    assert_eq!(status(&server.get("/in/a")), "hit");
+    // The response is still stored under the new configuration, and no client gets it without the password.
+    server
+        .reload(&text(&format!("auth = {{ bob = \"{SECRET}\" }}")))
+        .expect("a valid configuration");
+    server.get("/in/a").expect("no password", 401, &["!Cache-Status"]);
+    // Responses for a user are neither taken from the store nor stored.
+    let bob = ["Authorization: Basic Ym9iOnNlY3JldA=="];
+    for _ in 0..2 {
+        expect(&server.fetch("GET /in/a", &bob), "fwd=bypass", "GET /in/a HTTP/1.1");
+    }
+    server.reload(&text("deny = \"all\"")).expect("a valid configuration");
+    server.get("/in/a").expect("denied", 403, &["!Cache-Status"]);
 }
 
 #[test]
