@@ -43,6 +43,6 @@ pub fn program(server: &Path, is_given: bool) -> Result<PathBuf, Failure> {
     if is_given && beside.is_file() {
         return Ok(beside);
     }
-    run_command(cargo().args(["build", "--release", "--locked", "-p", "rocknet-gui"]))?;
-    Ok(repository::target().join("release/rocknet-gui"))
+    run_command(cargo().args(["build", "--profile", "desktop", "--locked", "-p", "rocknet-gui"]))?;
+    Ok(repository::target().join("desktop/rocknet-gui"))
 }

@@ -29,15 +29,25 @@ impl Libc {
     }
 }
 
-/// Builds the program of the crate `name` in the release profile, and checks it with [`check`].
+/// Builds the program of the crate `name` in its release profile, and checks it with [`check`].
 pub fn build(name: &str, libc: Libc) -> Result<PathBuf, Failure> {
     let triple = libc.triple()?;
     if libc == Libc::Musl {
         check_musl_tools(triple)?;
     }
+    let profile = if name == "rocknet-gui" { "desktop" } else { "release" };
     let mut build = cargo();
     // A named target has a separate folder, so that the flags below do not discard ordinary builds.
-    build.args(["build", "--release", "--locked", "-p", name, "--target", triple]);
+    build.args([
+        "build",
+        "--profile",
+        profile,
+        "--locked",
+        "-p",
+        name,
+        "--target",
+        triple,
+    ]);
     if libc == Libc::Musl {
         build.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
     }
@@ -52,7 +62,7 @@ pub fn build(name: &str, libc: Libc) -> Result<PathBuf, Failure> {
         build.env(variable, flags("-ffile-prefix-map=", &prefixes).join(" "));
     }
     run(&mut build)?;
-    let program = repository::target().join(triple).join("release").join(name);
+    let program = repository::target().join(triple).join(profile).join(name);
     check(&fs::read(&program)?, libc, &prefixes)?;
     Ok(program)
 }
