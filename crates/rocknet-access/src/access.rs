@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rocknet_config::model::{self, Settings};
+use rocknet_config::model::{self, Satisfy, Settings};
 
 use crate::addresses::{Addresses, Client};
 use crate::attempts::{Admission, MAX_GUESSES};
@@ -16,6 +16,8 @@ use crate::users::{User, UserLookup, Users};
 /// Access control of one route, shared by all workers.
 pub struct Access {
     addresses: Addresses,
+    /// True if an allowed address needs no password, and any other address needs one.
+    any_suffices: bool,
     /// `None` if requests need no password.
     auth: Option<Arc<Basic>>,
 }
@@ -88,6 +90,8 @@ impl Access {
         let auth = settings.auth.as_ref().map(|auth| Basic::new(auth, state)).transpose()?;
         Ok(Some(Access {
             addresses: Addresses::new(&settings.access),
+            // Without lists, every address would be an allowed one.
+            any_suffices: settings.satisfy == Satisfy::Any && !settings.access.is_open() && auth.is_some(),
             auth: auth.map(Arc::new),
         }))
     }
@@ -95,8 +99,10 @@ impl Access {
     /// Checks a request. `now_ms` is the current time of a monotonic clock in milliseconds. `authorization` is the
     /// value of the `Authorization` field; `None` unless the request has exactly one such field.
     pub fn check(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Check {
-        if !self.addresses.admit(client) {
-            return Check::Decided(Decision::Forbidden);
+        match self.addresses.admit(client) {
+            true if self.any_suffices => return Check::Decided(Decision::Granted { user: None }),
+            false if !self.any_suffices => return Check::Decided(Decision::Forbidden),
+            _ => {}
         }
         match &self.auth {
             None => Check::Decided(Decision::Granted { user: None }),
@@ -111,8 +117,10 @@ impl Access {
     /// returns `None`, and the caller must use [`Access::check`]. Changes no state: it neither claims a check of the
     /// password file nor counts an attempt.
     pub fn granted(&self, now_ms: u64, client: Client, authorization: Option<&[u8]>) -> Option<Option<Arc<str>>> {
-        if !self.addresses.admit(client) {
-            return None;
+        match self.addresses.admit(client) {
+            true if self.any_suffices => return Some(None),
+            false if !self.any_suffices => return None,
+            _ => {}
         }
         match &self.auth {
             None => Some(None),

@@ -36,7 +36,7 @@ mod tracing;
 mod upstream;
 mod with_defaults;
 
-pub use access::{Access, ClientRange, PRIVATE_NETWORKS};
+pub use access::{Access, ClientRange, PRIVATE_NETWORKS, Satisfy};
 pub(crate) use acme::KnownCa;
 pub use acme::{Acme, AcmeCa, Challenge, Dns, DnsZone, Secret, SharedKey};
 pub use address_rewrites::AddressRewrites;

@@ -75,6 +75,43 @@ fn bob() -> Access {
 }
 
 #[test]
+fn an_allowed_address_or_a_password_satisfies_any() {
+    let any = |lists: &str| access(&format!("{lists}\nauth = {{ bob = \"{HASH}\" }}\nsatisfy = \"any\""));
+    let (inside, outside) = (client(1), client(2));
+    let right = basic("bob", "secret");
+    let without_user = Decision::Granted { user: None };
+    for lists in ["allow = \"192.0.2.1\"", "deny = \"192.0.2.2\""] {
+        let access = any(lists);
+        assert_eq!(
+            decide(&access, 0, inside, b""),
+            (without_user.clone(), false),
+            "{lists}"
+        );
+        assert_eq!(access.granted(0, inside, None), Some(None), "{lists}");
+        assert_eq!(access.granted(0, outside, None), None, "{lists}");
+        assert_eq!(
+            decide(&access, 0, outside, b""),
+            (challenge("restricted"), false),
+            "{lists}"
+        );
+        assert_eq!(decide(&access, 0, outside, &right), (granted("bob"), true), "{lists}");
+        assert_eq!(
+            decide(&access, 0, outside, &basic("bob", "wrong")).0,
+            challenge("restricted")
+        );
+    }
+    // Without lists, no address is an allowed one.
+    assert_eq!(decide(&any(""), 0, inside, b""), (challenge("restricted"), false));
+    // Without passwords, the lists decide alone.
+    let lists_alone = access("allow = \"192.0.2.1\"\nsatisfy = \"any\"");
+    assert_eq!(decide(&lists_alone, 0, outside, &right).0, Decision::Forbidden);
+    // By default both are required.
+    let both = access(&format!("allow = \"192.0.2.1\"\nauth = {{ bob = \"{HASH}\" }}"));
+    assert_eq!(decide(&both, 0, inside, b"").0, challenge("restricted"));
+    assert_eq!(decide(&both, 0, outside, &right).0, Decision::Forbidden);
+}
+
+#[test]
 fn an_open_route_has_no_access_control() {
     let state = State::new([1; 32]);
     assert!(Access::new(&settings(""), &state).unwrap().is_none());

@@ -26,7 +26,7 @@ pub(super) fn conflict(check: &mut Check<'_>, table: &Table, settings: &Settings
 
 /// Returns true if the table of a route has a key of access control.
 pub(super) fn has_access_key(table: &Table) -> bool {
-    ["allow", "deny", "auth"]
+    ["allow", "deny", "auth", "satisfy"]
         .iter()
         .any(|key| table.entries.contains_key(*key))
 }

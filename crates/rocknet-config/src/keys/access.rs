@@ -2,8 +2,9 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Rendered, SettingGroup, bound, quoted};
-use crate::model::{Auth, ClientRange, DEFAULT_REALM};
+use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
+use crate::choice::Choice;
+use crate::model::{Auth, ClientRange, DEFAULT_REALM, Satisfy};
 use crate::value::settings;
 
 /// Sections of the keys that sites and routes accept.
@@ -67,6 +68,18 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
     .foreign_names(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
+    Key::new(
+        "satisfy",
+        BOTH,
+        Kind::Choice(Satisfy::WORDS),
+        "Restrictions that a client has to meet if `allow` or `deny` is set together with `auth`: all of them, or any. \
+         With `\"any\"`, a client whose address is allowed needs no password, and all others need one, also those in \
+         `deny`. With `auth` alone, each client needs a password.",
+    )
+    .group(SettingGroup::Access)
+    .sets(&[Target::Settings(field!(satisfy))])
+    .example("satisfy = \"any\"")
+    .foreign_names(&["Satisfy"]),
     Key::new(
         "realm",
         &[Section::Auth],

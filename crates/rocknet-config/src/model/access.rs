@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::network::Network;
+use crate::choice::choice;
 
 /// Client addresses that a site or route allows and denies. An address in both lists is denied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -12,6 +13,16 @@ pub struct Access {
     pub allow: Vec<ClientRange>,
     /// Denied addresses.
     pub deny: Vec<ClientRange>,
+}
+
+choice! {
+    /// Restrictions that a client has to meet if a route has lists of addresses and `auth`.
+    #[derive(Copy)]
+    pub enum Satisfy {
+        All = "all", "an allowed address and a password";
+        Any = "any", "an allowed address or a password";
+    }
+    default All
 }
 
 /// Range of client addresses.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::access::Access;
+use super::access::{Access, Satisfy};
 use super::alias::Alias;
 use super::application::Application;
 use super::auth::Auth;
@@ -91,6 +91,8 @@ with_defaults! {
         pub internal: bool = false,
         /// Allowed and denied client addresses.
         pub access: Access = Access::default(),
+        /// Restrictions that a client has to meet if there are lists of addresses and passwords.
+        pub satisfy: Satisfy = Satisfy::default(),
         /// Authentication by password; `None`: no password is needed.
         pub auth: Option<Auth> = None,
         /// Limits of requests, all of which apply; empty: requests are not limited.

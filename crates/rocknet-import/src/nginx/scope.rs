@@ -131,8 +131,15 @@ impl<'a> Scope<'a> {
             }
             (name, _) if is_unknown_restriction(name) => {
                 self.settings.close(line);
-                let message = "this restriction has no counterpart, so `deny = \"all\"` denies every client here; \
-                     write `allow` and `auth`: docs/access.md";
+                let message = match name {
+                    "satisfy" => {
+                        "until `satisfy = \"any\"` is written beside `allow` and `auth`, `deny = \"all\"` denies every client"
+                    }
+                    _ => {
+                        "this restriction has no counterpart, so `deny = \"all\"` denies every client here; write `allow` \
+                         and `auth`: docs/access.md"
+                    }
+                };
                 self.notes.skip(directive, message);
             }
             ("proxy_pass" | "grpc_pass" | "fastcgi_pass" | "uwsgi_pass" | "scgi_pass", [_]) => {

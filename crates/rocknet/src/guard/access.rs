@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{self, Auth, Priority, Settings};
+use rocknet_config::model::{self, Auth, Priority, Satisfy, Settings};
 use rocknet_handler::guard::{Admission, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
@@ -25,6 +25,7 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
 pub struct Restrictions {
     access: model::Access,
     auth: Option<Auth>,
+    satisfy: Satisfy,
 }
 
 impl Restrictions {
@@ -34,6 +35,7 @@ impl Restrictions {
             Box::new(Restrictions {
                 access: settings.access.clone(),
                 auth: settings.auth.clone(),
+                satisfy: settings.satisfy,
             })
         })
     }
