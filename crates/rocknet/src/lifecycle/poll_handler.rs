@@ -58,12 +58,14 @@ impl ActiveExchange {
                 state: ResponseState::Ready(response),
                 close,
             },
-            Ok(CompletedResponse::Cached(entry, request)) => {
+            Ok(CompletedResponse::Cached(entry, request, of_handler)) => {
+                context.set_user(of_handler.user.get().cloned());
                 let started = catch_unwind(AssertUnwindSafe(|| {
-                    pipeline::respond_from_entry(worker, Rc::clone(&context), &entry, &request.view(), responder)
+                    pipeline::respond_from_entry(worker, of_handler, &entry, &request.view(), responder)
                 }));
                 match started {
-                    Ok(started) => started,
+                    // The first context has the time at which the request began, and holds its places in limits.
+                    Ok(started) => StartedExchange { context, ..started },
                     Err(_) => return respond_panicked(worker, info, context, responder),
                 }
             }

@@ -27,8 +27,9 @@ use crate::worker::Worker;
 pub enum CompletedResponse {
     /// The response has passed all phases.
     Response(Box<Response>),
-    /// The response is a cache entry, which is sent as prepared, in the form that suits the request.
-    Cached(Rc<CachedEntry>, Rc<OwnedRequest>),
+    /// The response is a cache entry, which is sent as prepared, in the form that suits the request. The context is the
+    /// one of the handler: a request that was deferred has another one before.
+    Cached(Rc<CachedEntry>, Rc<OwnedRequest>, Rc<RequestContext>),
 }
 
 /// Result of selecting a handler, which may have waited for a guard.
@@ -71,7 +72,11 @@ pub struct PendingResponse {
 fn cached_response(entry: Rc<dyn Any>, exit: Option<&(Rc<Worker>, Rc<RequestContext>)>) -> Option<CompletedResponse> {
     let (_, context) = exit?;
     let request = context.request.clone()?;
-    Some(CompletedResponse::Cached(entry.downcast().ok()?, request))
+    Some(CompletedResponse::Cached(
+        entry.downcast().ok()?,
+        request,
+        Rc::clone(context),
+    ))
 }
 
 impl PendingResponse {

@@ -405,3 +405,38 @@ over_http3! {
     applications_get_the_user_and_not_the_password,
     changes_of_the_user_file_take_effect,
 }
+
+#[test]
+fn the_first_request_with_a_password_gets_listings_and_fields_of_its_route() {
+    let folder = || {
+        Folder::with(&[
+            ("www/list/a.txt", "a"),
+            ("www/b/page.txt", "page"),
+            ("www/there.txt", ""),
+        ])
+    };
+    let keys = format!(
+        "{}\nbrowse = true\nheaders = {{ X-Route = \"site\" }}\n\
+         [site.default.route.\"/b/*\"]\nheaders = {{ X-Route = \"{{path}}\" }}\n\
+         [[site.default.rule]]\npath = \"/moved/*\"\nexists = \"file\"\nexists_at = \"/there.txt\"\nrewrite = \"/b/{{*}}\"\n",
+        auth()
+    );
+    // A new server has verified no password, so the first request of each waits for it.
+    for (path, status, field) in [("/list/", 200, "site"), ("/b/page.txt", 200, "/b/page.txt")] {
+        let server = Running::site(folder(), &keys);
+        let response = server
+            .connect()
+            .fetch(&format!("GET {path}"), &[&basic("bob", "secret")]);
+        response.expect(path, status, &[&format!("X-Route: {field}")]);
+    }
+    // This request waits for the password and for the lookup of a rule, which leads to another route.
+    let server = Running::site(folder(), &keys);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let response = client.fetch("GET /moved/page.txt", &[&basic("bob", "secret")]);
+        response.expect("rewritten", 200, &[]);
+        let field = response.field("X-Route").unwrap_or_default().to_owned();
+        assert!(field.ends_with("/page.txt"), "{field}");
+        assert_eq!(response.text(), "page");
+    }
+}
