@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rocknet_config::model::{self, Satisfy, Settings};
+use rocknet_config::model::{self, ClientRange, Satisfy, Settings};
 
 use crate::addresses::{Addresses, Client};
 use crate::attempts::{Admission, MAX_GUESSES};
@@ -90,8 +90,7 @@ impl Access {
         let auth = settings.auth.as_ref().map(|auth| Basic::new(auth, state)).transpose()?;
         Ok(Some(Access {
             addresses: Addresses::new(&settings.access),
-            // Without lists, every address would be an allowed one.
-            any_suffices: settings.satisfy == Satisfy::Any && !settings.access.is_open() && auth.is_some(),
+            any_suffices: settings.satisfy == Satisfy::Any && auth.is_some() && names_clients(&settings.access.allow),
             auth: auth.map(Arc::new),
         }))
     }
@@ -134,6 +133,12 @@ impl Access {
     pub fn needs_password(&self) -> bool {
         self.auth.is_some()
     }
+}
+
+/// Returns true if a list names some clients. An empty list and `"all"` allow every client, and must not replace the
+/// passwords of a route.
+fn names_clients(allow: &[ClientRange]) -> bool {
+    !allow.is_empty() && !allow.contains(&ClientRange::All)
 }
 
 /// HTTP Basic authentication (RFC 7617).

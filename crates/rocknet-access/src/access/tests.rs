@@ -80,7 +80,10 @@ fn an_allowed_address_or_a_password_satisfies_any() {
     let (inside, outside) = (client(1), client(2));
     let right = basic("bob", "secret");
     let without_user = Decision::Granted { user: None };
-    for lists in ["allow = \"192.0.2.1\"", "deny = \"192.0.2.2\""] {
+    for lists in [
+        "allow = \"192.0.2.1\"",
+        "allow = \"192.0.2.0/24\"\ndeny = \"192.0.2.2\"",
+    ] {
         let access = any(lists);
         assert_eq!(
             decide(&access, 0, inside, b""),
@@ -100,8 +103,16 @@ fn an_allowed_address_or_a_password_satisfies_any() {
             challenge("restricted")
         );
     }
-    // Without lists, no address is an allowed one.
-    assert_eq!(decide(&any(""), 0, inside, b""), (challenge("restricted"), false));
+    // Without a list that names clients, each client needs a password, and a denied one is refused.
+    for lists in ["", "allow = \"all\"", "deny = \"192.0.2.2\""] {
+        assert_eq!(
+            decide(&any(lists), 0, inside, b""),
+            (challenge("restricted"), false),
+            "{lists}"
+        );
+    }
+    let denied = any("deny = \"192.0.2.2\"");
+    assert_eq!(decide(&denied, 0, outside, &right).0, Decision::Forbidden);
     // Without passwords, the lists decide alone.
     let lists_alone = access("allow = \"192.0.2.1\"\nsatisfy = \"any\"");
     assert_eq!(decide(&lists_alone, 0, outside, &right).0, Decision::Forbidden);

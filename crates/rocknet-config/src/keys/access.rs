@@ -72,9 +72,9 @@ pub(super) const KEYS: &[Key] = &[
         "satisfy",
         BOTH,
         Kind::Choice(Satisfy::WORDS),
-        "Restrictions that a client has to meet if `allow` or `deny` is set together with `auth`: all of them, or any. \
-         With `\"any\"`, a client whose address is allowed needs no password, and all others need one, also those in \
-         `deny`. With `auth` alone, each client needs a password.",
+        "Restrictions that a client has to meet if `allow` is set together with `auth`: all of them, or any. With \
+         `\"any\"`, a client in `allow` needs no password, and all others need one, also those in `deny`. Without \
+         `allow`, or with `allow = \"all\"`, it has no effect: each client needs a password.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(field!(satisfy))])

@@ -48,12 +48,17 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Limit> {
             check.error(Code::Conflict, item.span, message, "remove one of the two");
             continue;
         }
-        if all.contains(&limit) {
+        // Both would count in one table, so each request would count twice.
+        if all
+            .iter()
+            .any(|other| other.amount == limit.amount && other.key == limit.key)
+        {
+            let message = "the limit is written twice";
             check.error(
                 Code::Conflict,
                 item.span,
-                "the limit is written twice",
-                "remove one of the two",
+                message,
+                "remove one of the two, or give them different keys",
             );
             continue;
         }

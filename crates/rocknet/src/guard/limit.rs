@@ -106,6 +106,8 @@ struct Admitted<'g> {
     wait: Option<(u64, &'g ActiveLimit)>,
     /// Permits of the limits of connections.
     permits: Vec<ConnectionPermit>,
+    /// One bit for each limit that has taken a token.
+    taken: u32,
 }
 
 impl ActiveLimit {
@@ -208,6 +210,8 @@ impl LimitGuard {
         let now = context.services.clock.precise_uptime_ns();
         let address = address(context.client);
         let mut admitted = Admitted::default();
+        // One bit for each limit that has taken a token. There are at most 16 limits.
+        let mut taken = 0u32;
         for (at, limit) in self.limits.iter().enumerate() {
             if limit.exempt.contain(address) {
                 continue;
@@ -217,8 +221,13 @@ impl LimitGuard {
                 ActiveAmount::Rate { rate, immediate, .. } => {
                     let rate = if may_wait { rate } else { immediate };
                     match limit.state.rates.take(rate, key, now) {
-                        Taken::Admitted { wait: 0 } => continue,
-                        Taken::Admitted { wait } => (Some(wait), None),
+                        Taken::Admitted { wait } => {
+                            taken |= 1 << at;
+                            if wait == 0 {
+                                continue;
+                            }
+                            (Some(wait), None)
+                        }
                         Taken::Refused { retry_after } => (None, Some(retry_after)),
                     }
                 }
@@ -239,21 +248,19 @@ impl LimitGuard {
                     }
                 }
                 None => {
-                    self.give_back(context, at);
+                    self.give_back(context, taken);
                     return Err(Excessive { limit, retry_after_ns });
                 }
             }
         }
+        admitted.taken = taken;
         Ok(admitted)
     }
 
-    /// Takes back that a request was counted in the rates of the first `count` limits.
-    fn give_back(&self, context: &GuardContext<'_>, count: usize) {
-        let address = address(context.client);
-        for limit in self.limits[..count]
-            .iter()
-            .filter(|limit| !limit.exempt.contain(address))
-        {
+    /// Takes back that a request was counted. `taken`: one bit for each limit that has taken a token.
+    fn give_back(&self, context: &GuardContext<'_>, taken: u32) {
+        let limits = self.limits.iter().enumerate();
+        for (_, limit) in limits.filter(|(at, _)| taken & (1 << at) != 0) {
             if let ActiveAmount::Rate { rate, .. } = &limit.amount {
                 limit.state.rates.give_back(rate, limit.key(&self.seed, context));
             }
@@ -274,7 +281,7 @@ impl Guard for LimitGuard {
             return Check::Decided(Ok(None));
         };
         let Some(place) = limit.state.wait() else {
-            self.give_back(context, self.limits.len());
+            self.give_back(context, admitted.taken);
             let excessive = Excessive {
                 limit,
                 retry_after_ns: Some(wait_ns),

@@ -340,6 +340,8 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
             Check::Deferred(deferred) => deferred.await,
         };
         user = admission?.or(user);
+        // The access log and the keys of later limits have the user.
+        context.set_user(user.clone());
         context.guards.borrow_mut().push(Arc::clone(guard));
     }
     Ok(user)
