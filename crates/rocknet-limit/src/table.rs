@@ -1,13 +1,13 @@
 //! Bounded table of buckets, one for each key of a limit, which all workers share.
 //!
-//! The table has shards, each with a lock and with sets of [`WAYS`] buckets. The hash of a key selects shard and set,
+//! The table has shards, each with a lock and with sets of 8 buckets. The hash of a key selects shard and set,
 //! so a lookup reads one set. A table begins small and doubles the shard whose sets are full, up to its maximum.
 //!
 //! If a set is full, a new key takes the place of the bucket that will be full again first, which has the least to
 //! lose:
 //! - A bucket that is full already equals one that was never used. Idle clients therefore go first, without effect.
 //! - A flood of new addresses drops the buckets of its own addresses, each with one request. A client that has used up
-//!   its limit keeps its bucket. To drop it, an attacker needs [`WAYS`] keys in the same set that have each used more
+//!   its limit keeps its bucket. To drop it, an attacker needs 8 keys in the same set that have each used more
 //!   of their limits. The seed of the hash is secret, so keys of one set cannot be selected.
 //! - A new key always finds a place, so a full table refuses no client.
 

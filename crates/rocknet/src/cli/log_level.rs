@@ -5,9 +5,10 @@ use rocknet_config::model;
 use rocknet_control::api::{ApiError, Level, LogLevel, LogLevelChange};
 
 /// Crates of this program that write messages. Each module of them can have a level of its own.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "rocknet",
     "rocknet_access",
+    "rocknet_cache",
     "rocknet_certificates",
     "rocknet_files",
     "rocknet_gateway",

@@ -135,6 +135,7 @@ fn every_reply_is_as_described() {
         ("/api/config/check", r#"{"text":"[server]\nworker = 1"}"#),
         ("/api/config/edit", edit),
         ("/api/config/undo", "{}"),
+        ("/api/responses/purge", r#"{"tag":"a"}"#),
         ("/api/upstreams/drain", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/upstreams/enable", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/php/restart", r#"{"name":"8.2"}"#),
