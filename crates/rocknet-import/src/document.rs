@@ -165,12 +165,17 @@ impl Site {
             let (rule, later) = self.rules[at..]
                 .split_first_mut()
                 .map_or((None, &[][..]), |(rule, later)| (Some(rule), &*later));
-            let Some(rule) = rule.filter(|rule| rule.stage < last_stage && rule.has("last")) else {
+            // Apache applies the rules of a folder again after a rewrite.
+            let precedes_refusal =
+                |rule: &SiteRule| rule.has("rewrite") && later.iter().any(SiteRule::refuses_requests);
+            let Some(rule) =
+                rule.filter(|rule| rule.has("last") && (rule.stage < last_stage || precedes_refusal(rule)))
+            else {
                 continue;
             };
             rule.keys.retain(|(key, _)| *key != "last");
             // Apache applies the rules of a folder again after a rewrite, and nginx those of a location.
-            let is_followed = rule.stage == RuleStage::Site && later.iter().any(|other| other.stage == rule.stage);
+            let is_followed = later.iter().any(|other| other.stage == rule.stage);
             if is_followed {
                 notes.push((rule.line, rule.directive.clone()));
             }
@@ -295,7 +300,7 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
 }
 
 /// Values that cancel a setting of the site in a route.
-const CANCELLED: [(&str, Value); 8] = [
+const CANCELLED: [(&str, Value); 9] = [
     ("proxy", Value::Flag(false)),
     ("fastcgi", Value::Flag(false)),
     ("uwsgi", Value::Flag(false)),
@@ -303,6 +308,7 @@ const CANCELLED: [(&str, Value); 8] = [
     ("auth", Value::Flag(false)),
     ("browse", Value::Flag(false)),
     ("fallback", Value::Flag(false)),
+    ("limit", Value::Flag(false)),
     ("try", Value::List(Vec::new())),
 ];
 

@@ -31,26 +31,53 @@ fn alternatives(expression: &str) -> Vec<&str> {
 pub(super) fn absolute(expression: &str, base: &str) -> String {
     let base = escaped(base);
     let whole = |alternative: &str| {
-        let Some(rest) = alternative.strip_prefix('^') else {
-            let is_greedy = [".*", "(.*)", ".+", "(.+)"]
-                .iter()
-                .any(|start| alternative.starts_with(start));
-            return match is_greedy {
-                // The greedy beginning would take the slash, too.
-                true => format!("^{base}/{alternative}"),
-                false => alternative.to_owned(),
-            };
-        };
-        match rest.strip_prefix("/?") {
-            Some(rest) => format!("^{base}/{rest}"),
-            None if rest.starts_with('/') || rest.starts_with("(/") || rest.starts_with("(?:/") => {
-                alternative.to_owned()
-            }
-            None => format!("^{base}/{rest}"),
+        let is_greedy = [".*", "(.*)", ".+", "(.+)"]
+            .iter()
+            .any(|start| alternative.starts_with(start));
+        match is_greedy {
+            // The greedy beginning would take the slash, too.
+            true => format!("^{base}/{alternative}"),
+            false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
+                Some(rest) => (format!("^{base}/"), rest),
+                None if rest.starts_with('/') || rest.starts_with("(/") || rest.starts_with("(?:/") => {
+                    ("^".to_owned(), rest)
+                }
+                None => (format!("^{base}/"), rest),
+            }),
         }
     };
     let all: Vec<String> = alternatives(expression).into_iter().map(whole).collect();
     all.join("|")
+}
+
+/// Replaces each anchor of the beginning (`^`), also inside of groups and after flags. `replace`: returns the text in
+/// place of an anchor, and the rest of the expression after it.
+fn with_anchors<'e>(expression: &'e str, replace: impl Fn(&'e str) -> (String, &'e str)) -> String {
+    let (mut out, mut rest, mut is_class) = (String::new(), expression, false);
+    while let Some(c) = rest.chars().next() {
+        let next = &rest[c.len_utf8()..];
+        match c {
+            '\\' => {
+                let end = next.chars().next().map_or(0, char::len_utf8);
+                out.push(c);
+                out.push_str(&next[..end]);
+                rest = &next[end..];
+                continue;
+            }
+            '^' if !is_class => {
+                let (text, after) = replace(next);
+                out.push_str(&text);
+                rest = after;
+                continue;
+            }
+            '[' => is_class = true,
+            ']' => is_class = false,
+            _ => {}
+        }
+        out.push(c);
+        rest = next;
+    }
+    out
 }
 
 /// Returns an expression without the alternatives that match only names with a leading dot, because such names are
@@ -61,16 +88,55 @@ pub(super) fn without_dotfiles(expression: &str) -> String {
     for known in ["\\.(?!well-known).*|", "\\.(?!well-known/).*|", "|\\.(?!well-known).*"] {
         text = text.replace(known, "");
     }
-    let is_dot = |alternative: &&str| {
-        ["^\\.", "/\\.", "(^|/)\\.", "(?:^|/)\\.", "^(\\.", "^/\\."]
-            .iter()
-            .any(|start| alternative.starts_with(start))
-    };
     let kept: Vec<&str> = alternatives(&text)
         .into_iter()
-        .filter(|alternative| !is_dot(alternative))
+        .filter(|alternative| !matches_only_dot_names(alternative))
         .collect();
     kept.join("|")
+}
+
+/// Returns true if an alternative matches only names that begin with a dot, other than `.well-known`.
+fn matches_only_dot_names(alternative: &str) -> bool {
+    let other = alternative.replace("(?!well-known/)", "").replace("(?!well-known)", "");
+    if other.contains("well-known") {
+        return false;
+    }
+    let is_dot_name = |text: &str| {
+        let rest = text.strip_prefix("\\.");
+        // A dot that may be missing is no dot at the beginning.
+        rest.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
+    };
+    let starts = ["(^|/)", "(?:^|/)", "^/", "^", "/"];
+    let Some(name) = starts.iter().find_map(|start| alternative.strip_prefix(start)) else {
+        return false;
+    };
+    if is_dot_name(name) {
+        return true;
+    }
+    // A group is left out if each of its names begins with a dot.
+    let inner = name.strip_prefix("(?:").or_else(|| name.strip_prefix('('));
+    let Some((group, after)) = inner.and_then(split_group) else {
+        return false;
+    };
+    !after.starts_with(['?', '*', '{']) && alternatives(group).into_iter().all(is_dot_name)
+}
+
+/// Splits the text after the bracket that opens a group at the bracket that closes it.
+fn split_group(text: &str) -> Option<(&str, &str)> {
+    let (mut depth, mut is_class, mut is_escaped) = (0_usize, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '[' => is_class = true,
+            ']' => is_class = false,
+            '(' if !is_class => depth += 1,
+            ')' if !is_class && depth == 0 => return Some((&text[..at], &text[at + 1..])),
+            ')' if !is_class => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Returns the pattern for paths whose file name matches an expression; `None` if RockNet cannot compile it. `folder`:
@@ -93,8 +159,9 @@ pub(super) fn of_name(expression: &str, folder: &str) -> Option<String> {
             Some(name) => (name, true),
             None => (name, false),
         };
-        // A file name has no slash.
-        let name = without_slashes(name);
+        // A file name has no slash, and follows one. Below a folder, an anchor inside of a group has no counterpart.
+        let anchor = if folder == "/" { "/" } else { UNKNOWN_ANCHOR };
+        let name = with_anchors(&without_slashes(name), |rest| (anchor.to_owned(), rest));
         let before = match (folder, is_anchored) {
             ("/", true) => "/",
             (_, true) => "",
@@ -105,9 +172,15 @@ pub(super) fn of_name(expression: &str, folder: &str) -> Option<String> {
         format!("{start}{before}{name}{after}")
     };
     let all: Vec<String> = alternatives(expression).into_iter().map(path).collect();
+    if all.iter().any(|path| path.contains(UNKNOWN_ANCHOR)) {
+        return None;
+    }
     let regex = RegexPattern::new(&all.join("|"), ignores_case).ok()?;
     Some(regex.to_string())
 }
+
+/// Marks an anchor that cannot be translated. No expression in a text file contains it.
+const UNKNOWN_ANCHOR: &str = "\u{0}";
 
 /// Replaces `.` by a class without the slash.
 fn without_slashes(expression: &str) -> String {
@@ -143,6 +216,11 @@ mod tests {
             ("(.*)\\.php$", "", "^/(.*)\\.php$"),
             ("\\.bak$", "", "\\.bak$"),
             ("^a|^b(c|d)|[|]e", "", "^/a|^/b(c|d)|[|]e"),
+            // Anchors inside of groups and after flags.
+            ("(^a\\.php|^b)$", "", "(^/a\\.php|^/b)$"),
+            ("(?i)^admin", "/sub", "(?i)^/sub/admin"),
+            ("(^|/)x$", "", "(^/|/)x$"),
+            ("[^a]\\^b", "", "[^a]\\^b"),
         ] {
             assert_eq!(absolute(expression, base), expected, "{expression}");
         }
@@ -163,10 +241,16 @@ mod tests {
             (r"(?i)\.php", "/up/", "/up/a/B.PHP5", true),
             (r"(?i)\.php", "/up/", "/down/B.PHP5", false),
             ("^x$", "/up/", "/up/x", true),
+            (r"(^a\.php$|^b\.php$)", "/", "/x/b.php", true),
+            (r"(^a\.php$|^b\.php$)", "/", "/x/bb.php", false),
+            (r"(^|\.)config\.php$", "/", "/config.php", true),
+            (r"(^|\.)config\.php$", "/", "/a.config.php", true),
+            (r"(^|\.)config\.php$", "/", "/aconfig.php", false),
         ] {
             assert_eq!(matches(expression, folder, path), expected, "{expression} {path}");
         }
         assert_eq!(of_name("^a(?!b)", "/"), None);
+        assert_eq!(of_name(r"(^|\.)config", "/up/"), None);
     }
 
     #[test]
@@ -177,5 +261,18 @@ mod tests {
         );
         assert_eq!(without_dotfiles(r"/\.|^\.(?!well-known/)"), "");
         assert_eq!(without_dotfiles(r"\.bak$|^\.ht"), r"\.bak$");
+        assert_eq!(without_dotfiles(r"^(\.git|\.env)(/|$)"), "");
+        // Groups with other names, dots that may be missing, and `.well-known` stay.
+        for expression in [
+            r"^(\.git|vendor|node_modules)/",
+            r"^(\.htaccess|install\.php)$",
+            r"^\.?env",
+            r"^\.*x",
+            r"^\.well-known/private",
+            r"^\.(well-known|git)",
+            r"^(\.git)?vendor",
+        ] {
+            assert_eq!(without_dotfiles(expression), expression);
+        }
     }
 }

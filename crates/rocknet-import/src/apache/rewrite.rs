@@ -267,7 +267,10 @@ fn refuse(rule: &RewriteRule, path: &RulePath<'_>, status: u64, guard: &[Conditi
     let patterns = match path.matches_all {
         true => Vec::new(),
         false => {
-            let expression = without_dotfiles(path.expression);
+            let expression = match path.is_negated {
+                true => path.expression.to_owned(),
+                false => without_dotfiles(path.expression),
+            };
             if expression.is_empty() && !path.is_negated {
                 let message = "names that begin with a dot are never served (404), except /.well-known";
                 host.site.unneeded(directive, message);

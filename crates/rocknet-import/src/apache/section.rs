@@ -170,11 +170,13 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
         .map(|folder| folder.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '~'])))
         .collect();
     let expression = name_expression(directive).filter(|_| is_files && is_denied(directive));
+    let expression = expression.map(|expression| without_dotfiles(&expression));
+    if expression.as_ref().is_some_and(String::is_empty) {
+        let message = "names that begin with a dot are never served (404), except /.well-known";
+        return scope.notes.unneeded(directive, message);
+    }
     let paths: Option<Vec<String>> = match (prefixes, expression) {
-        (Some(prefixes), Some(expression)) => prefixes
-            .iter()
-            .map(|prefix| of_name(&without_dotfiles(&expression), prefix))
-            .collect(),
+        (Some(prefixes), Some(expression)) => prefixes.iter().map(|prefix| of_name(&expression, prefix)).collect(),
         _ => None,
     };
     match paths {

@@ -111,6 +111,12 @@ fn equal(variable: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>
     }
 }
 
+/// Returns true if an expression for the path with its query matches by the path alone. An expression without an anchor
+/// could match in the query.
+fn is_about_path(expression: &str) -> bool {
+    expression.starts_with("^/") && !expression.contains(['?', '=', '&', '%', '|', '$']) && !expression.contains(".*")
+}
+
 /// Returns the alternatives for a variable that must match an expression.
 fn matching(variable: &str, expression: &str, ignores_case: bool, is_negated: bool) -> Option<Vec<Conditions>> {
     let single = |key, value| Some(vec![vec![Condition::new(key, value).negated_if(is_negated)]]);
@@ -124,9 +130,7 @@ fn matching(variable: &str, expression: &str, ignores_case: bool, is_negated: bo
             single("host", Value::Text(regex.to_string()))
         }
         "$uri" | "$document_uri" => single("path", Value::Text(regex?.to_string())),
-        "$request_uri" if !expression.contains(['?', '=', '&', '%']) || expression.contains("(?:") => {
-            single("path", Value::Text(regex?.to_string()))
-        }
+        "$request_uri" if is_about_path(expression) => single("path", Value::Text(regex?.to_string())),
         variable => {
             let (map, name) = entry(variable)?;
             Some(of_value(map, &name, &regex?, is_negated))
@@ -170,6 +174,10 @@ mod tests {
             ("$host ~ ^(www|blog)\\.a", Some("{ host = \"~*^(www|blog)\\\\.a\" }")),
             ("$slow", None),
             ("$args ~ a=b", None),
+            ("$request_uri ~ ^/admin/", Some("{ path = \"~^/admin/\" }")),
+            ("$request_uri ~* (base64_decode|union.*select)", None),
+            ("$request_uri ~* (?:\\?|&)author=", None),
+            ("$request_uri ~ ^/a.*b", None),
             ("$http_x ~ (?!a)", None),
         ] {
             let tree = super::super::read(&format!("if ({test}) {{ return 403; }}")).unwrap();
