@@ -178,3 +178,30 @@ fn settings_of_php_and_ages_of_types_are_translated() {
         assert!(import.toml.contains(expected), "{expected}\n{}", import.toml);
     }
 }
+
+#[test]
+fn refusals_are_kept_for_groups_anchors_and_rewritten_paths() {
+    for (text, expected) in [
+        (
+            "RewriteRule ^(\\.git|vendor)/ - [F]",
+            &["path = ['/.git/*', '/vendor/*']; respond = 403"][..],
+        ),
+        (
+            "RewriteRule (?i)^admin - [F]",
+            &["path = '~(?i)^/admin'; respond = 403"],
+        ),
+        (
+            "RewriteRule ^files/(.*)$ storage/$1 [L]\nRewriteRule ^storage/private/ - [F]",
+            &[
+                "path = '/files/*'; rewrite = '/storage/{*}'",
+                "path = '/storage/private/*'; respond = 403",
+            ],
+        ),
+    ] {
+        let text = format!("RewriteEngine On\n{text}");
+        assert_eq!(rules(&translated(&text)), expected, "{text}");
+    }
+    let nested = "<Directory /srv/blog>\n<Files \".ht*\">\nRequire all denied\n</Files>\n</Directory>";
+    let import = import(Language::Apache, "/etc/apache2/a.conf", nested).unwrap();
+    assert!(!import.toml.contains("respond = 403"), "{}", import.toml);
+}

@@ -249,3 +249,48 @@ fn a_server_that_redirects_except_for_challenges_joins_its_site() {
     assert_eq!(joined.toml.matches("[site.").count(), 1, "{}", joined.toml);
     assert!(!joined.toml.contains("redirects"), "{}", joined.toml);
 }
+
+#[test]
+fn later_expressions_do_not_open_what_an_earlier_one_restricts() {
+    let restricted = "location ~ ^/admin { allow 10.0.0.0/8; deny all; }";
+    let import = translated(&format!("{restricted} location ~* \\.(css|json)$ {{ expires 1d; }}"));
+    assert!(
+        import.toml.contains("route.\"~^/admin\"]\nallow = \"10.0.0.0/8\""),
+        "{}",
+        import.toml
+    );
+    assert!(
+        !import.toml.contains("json)$\"]") && !import.toml.contains("*.json"),
+        "{}",
+        import.toml
+    );
+    assert!(
+        has_note(&import, "an earlier expression restricts access"),
+        "{:?}",
+        import.notes
+    );
+    // Other beginnings and other endings do not overlap.
+    let import = translated(&format!("{restricted} location ~ ^/img/[0-9]+ {{ expires 1d; }}"));
+    assert!(import.toml.contains("route.\"~^/img/"), "{}", import.toml);
+    // An expression before the restricted one takes precedence in nginx, too.
+    let import = translated(&format!("location ~ \\.css$ {{ expires 1d; }} {restricted}"));
+    assert!(import.toml.contains("*.css"), "{}", import.toml);
+}
+
+#[test]
+fn routes_do_not_inherit_limits_of_the_root_location() {
+    let text = "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s;\nserver { listen 80; server_name a.test; root /srv; \
+                location / { limit_req zone=a burst=5; } location /static/ { expires 1d; } }\n";
+    let import = import(Language::Nginx, "site.conf", text).unwrap();
+    let (_, route) = import.toml.split_once("/static/*\"]").expect("a route");
+    assert!(route.contains("limit = false"), "{}", import.toml);
+}
+
+#[test]
+fn names_with_a_dot_are_refused_before_upstreams() {
+    let dots = "location ~ /\\.(?!well-known) { deny all; }";
+    let import = translated(&format!("{dots} location / {{ proxy_pass http://127.0.0.1:3000; }}"));
+    let expected = "path = '~/\\\\.'; unless = { path = '/.well-known/*' }; respond = 403";
+    assert_eq!(rules(&import), [expected]);
+    assert_eq!(rules(&translated(dots)), [""; 0]);
+}

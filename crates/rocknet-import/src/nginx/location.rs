@@ -11,7 +11,7 @@ use super::area::LocationArea;
 use super::conditional;
 use super::php;
 use super::place::{CaseMode, LocationMatch, Locations, literal, matched, patterns};
-use super::precedence::{LocationRoute, note_overridden, rank, selected};
+use super::precedence::{LocationRoute, are_disjoint, note_overridden, rank, selected};
 use super::response;
 use super::restriction::{is_denied, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
@@ -23,10 +23,19 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
     let base = site.settings.clone();
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
+    // Patterns of the expressions so far that restrict access.
+    let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
         .iter()
         .any(|location| php::php_address(location, upstreams).is_some());
+    let forwards = |d: &Directive| {
+        ["proxy_pass", "grpc_pass", "fastcgi_pass", "uwsgi_pass", "scgi_pass"].contains(&d.name.as_str())
+    };
+    let has_upstreams = locations
+        .all
+        .iter()
+        .any(|location| location.children().iter().any(forwards) && php::php_address(location, upstreams).is_none());
     for location in &locations.all {
         let place = matched(location);
         if matches!(place, LocationMatch::Named) {
@@ -35,6 +44,23 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if let LocationMatch::Expression(expression, _) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
                 php::translate(location, expression, site, locations, upstreams);
+                continue;
+            }
+            if is_dotfiles(expression) && is_denied(location) && has_upstreams {
+                // Only files and PHP scripts have no names with a dot. Upstreams get every path.
+                let patterns = ["~/\\.".to_owned()];
+                let area = LocationArea::new(location, &patterns, locations);
+                let known = Condition::new("path", Value::text("/.well-known/*")).negated_if(true);
+                let keys = [("respond", Value::Number(403))];
+                action::add(
+                    location,
+                    site,
+                    area.stage,
+                    Some(&area),
+                    &patterns,
+                    &[vec![known]],
+                    &keys,
+                );
                 continue;
             }
             if is_dotfiles(expression) && is_denied(location) {
@@ -62,8 +88,22 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if has_php && matches!(place, LocationMatch::Prefix { is_final: true, .. }) {
             without_php(location, &mut settings, site);
         }
-        if matches!(place, LocationMatch::Expression(..)) && settings.restricts() {
-            note_overridden(location, &patterns, locations, site);
+        if matches!(place, LocationMatch::Expression(..)) {
+            // nginx applies the first expression that matches, and the order of routes is another one.
+            let overlaps = !are_disjoint(&restricted, &patterns);
+            if settings.restricts() {
+                note_overridden(location, &patterns, locations, site);
+                if overlaps {
+                    let message = "an earlier expression restricts access too, and may no longer take precedence";
+                    site.weakens(location, message);
+                }
+                restricted.extend(patterns.iter().cloned());
+            } else if overlaps && !settings.is_empty() {
+                let message = "an earlier expression restricts access, and a route for this one could take precedence: \
+                     write a route with the same `allow`, `deny` and `auth`";
+                site.skip(location, message);
+                continue;
+            }
         }
         for pattern in &patterns {
             let pattern = pattern.clone();

@@ -90,6 +90,25 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
     selected
 }
 
+/// Returns true if the beginnings or endings of the patterns show that no path matches both a pattern of `one` and a
+/// pattern of `other`.
+pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
+    let ending = |pattern: &str| {
+        pattern
+            .strip_prefix("*.")
+            .filter(|end| !end.contains('*'))
+            .map(str::to_owned)
+    };
+    let differ = |a: &String, b: &String| {
+        if let (Some(a), Some(b)) = (ending(a), ending(b)) {
+            return a != b;
+        }
+        let (a, b) = (literal(a), literal(b));
+        !a.starts_with(&b) && !b.starts_with(&a)
+    };
+    one.iter().all(|a| other.iter().all(|b| differ(a, b)))
+}
+
 /// Notes the prefixes whose routes take precedence over the routes of an expression that restricts access.
 pub(super) fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
     // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
