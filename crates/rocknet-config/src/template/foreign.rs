@@ -206,7 +206,7 @@ fn nginx_variable(after: &str) -> Option<TemplateError> {
     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let name = &name[..end.unwrap_or(name.len())];
     let literal = match after.starts_with('{') {
-        true => format!("`${{{{{name}}}}}`"),
+        true => format!("`$${{{{{name}}}}}`"),
         false => format!("`$${name}`"),
     };
     if let Some(equivalent) = of_nginx(name) {

@@ -92,7 +92,7 @@ fn wrong_placeholders_are_errors_with_a_remedy() {
         ),
         ("$5 $arg_id", Scope::Log, "`$arg_id`", "{query.id}"),
         ("echo $host", Scope::Log, "`$host`", "`$$host`"),
-        ("${hostname}", Scope::Log, "`$hostname`", "`${{hostname}}`"),
+        ("${hostname}", Scope::Log, "`$hostname`", "`$${{hostname}}`"),
         ("%{REMOTE_ADDR}s", Scope::Log, "variable of Apache", "{client.ip}"),
         (
             "%{HTTP_USER_AGENT}",

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{self, Auth, Priority, Satisfy, Settings};
+use rocknet_config::model::{self, Auth, Limit, Priority, Satisfy, Settings};
 use rocknet_handler::guard::{Admission, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
@@ -19,23 +19,26 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
     !settings.is_open()
 }
 
-/// Restrictions of access to a route. A client that was admitted to one route is admitted to every route with equal
-/// restrictions.
+/// Restrictions of access to a route, and its limits. A client that was admitted to one route is admitted to every
+/// route with equal restrictions.
 #[derive(PartialEq, Eq)]
 pub struct Restrictions {
     access: model::Access,
     auth: Option<Auth>,
     satisfy: Satisfy,
+    limits: Vec<Limit>,
 }
 
 impl Restrictions {
-    /// Returns the restrictions of a route with these settings; `None` if every client may enter.
+    /// Returns the restrictions of a route with these settings; `None` if every client may enter
+    /// without a limit.
     pub fn of(settings: &Settings) -> Option<Box<Restrictions>> {
-        is_needed(settings).then(|| {
+        (is_needed(settings) || !settings.limits.is_empty()).then(|| {
             Box::new(Restrictions {
                 access: settings.access.clone(),
                 auth: settings.auth.clone(),
                 satisfy: settings.satisfy,
+                limits: settings.limits.clone(),
             })
         })
     }

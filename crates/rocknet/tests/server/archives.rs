@@ -243,6 +243,25 @@ route."/d/internal/*" = { allow = ["all"] }
     );
 }
 
+/// An archive would send the files of a limited route at once.
+#[test]
+fn files_of_routes_with_limits_of_their_own_are_left_out() {
+    let names = |keys: &str| {
+        let server = Running::site(folder(), &format!("{ZIP}\n{keys}"));
+        files(&server.get("/d/?zip").body)
+    };
+    let is_below = |names: &[String]| names.iter().any(|name| name.starts_with("d/sub/"));
+    assert!(is_below(&names("")));
+    // The route inherits the limit of its site.
+    assert!(is_below(&names(
+        "limit = \"100/s\"\nroute.\"/d/sub/*\" = { priority = \"low\" }"
+    )));
+    for limit in ["{ connections = 3 }", "{ bandwidth = \"1MiB/s\" }", "\"1/s\""] {
+        let found = names(&format!("route.\"/d/sub/*\" = {{ limit = {limit} }}"));
+        assert!(!is_below(&found) && !found.is_empty(), "{limit}: {found:?}");
+    }
+}
+
 /// The path that a rule leads to may be the end of the path that was sent.
 #[test]
 fn the_rules_for_the_sent_path_apply_to_the_files_of_a_rewritten_folder() {
