@@ -79,6 +79,7 @@ pub(crate) async fn forward(
         exchange.request = validating(&original, has_preconditions, stored.as_deref());
     }
     let requested_ms = services.clock.uptime_ms();
+    let changes = cached.responses.changes();
     let ticks = cached.inner.body_timeout_ticks(&services.wheel, &exchange.route);
     let output = call(&cached, exchange).await;
     let HandlerOutput::Response(mut response) = output else {
@@ -116,7 +117,7 @@ pub(crate) async fn forward(
             let is_stored = fresh.is_some();
             let current = fresh.unwrap_or_else(|| Arc::clone(stale));
             if is_stored {
-                store(&cached, key, &current, leader);
+                store(&cached, key, &current, leader, changes);
             }
             let age = Some(current.terms.age_ms(times.received_ms) / 1000);
             return respond::from_stored(&current, &request, &services, age, replaced(is_stored, None)).into();
@@ -133,7 +134,7 @@ pub(crate) async fn forward(
             let body = match body.into_bytes() {
                 Ok(bytes) => {
                     let whole = Arc::new(StoredResponse::new(&response, bytes, terms, variation, tags));
-                    store(&cached, key, &whole, leader);
+                    store(&cached, key, &whole, leader, changes);
                     let age = response
                         .fields
                         .value("Age")
@@ -167,7 +168,7 @@ pub(crate) async fn forward(
             let reader = fill::start(source, limits, move |whole| {
                 if let Some(whole) = whole {
                     let whole = Arc::new(StoredResponse::new(&head, whole, terms, variation, tags));
-                    store(&filled, &key, &whole, leader);
+                    store(&filled, &key, &whole, leader, changes);
                 }
             });
             response.body = Body::Stream(Box::new(reader));
@@ -258,8 +259,14 @@ fn confirm(
 }
 
 /// Stores a response, unless its resource was changed meanwhile, and sends it to the requests that wait for it.
-fn store(cached: &CachedRoute, key: &Key, response: &Arc<StoredResponse>, leader: Option<Leader>) {
-    if leader.as_ref().is_some_and(Leader::is_invalidated) {
+/// `changes`: number of changes when the request was forwarded. It decides for a request without a leader, which is not
+/// among those that a change of one resource finds.
+fn store(cached: &CachedRoute, key: &Key, response: &Arc<StoredResponse>, leader: Option<Leader>, changes: u64) {
+    let is_outdated = match &leader {
+        Some(leader) => leader.is_invalidated(),
+        None => cached.responses.changes() != changes,
+    };
+    if is_outdated {
         return;
     }
     cached.responses.memory.put(key, response);

@@ -36,6 +36,7 @@ pub use handler::CacheHandler;
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use counters::Counters;
 use fill::FillBudget;
@@ -53,6 +54,8 @@ pub struct Responses {
     pub(crate) budget: Arc<FillBudget>,
     /// Counters of requests to cached routes.
     pub counters: Counters,
+    /// Number of purges and invalidations.
+    changes: AtomicU64,
 }
 
 impl Default for Responses {
@@ -62,13 +65,20 @@ impl Default for Responses {
             flights: Arc::default(),
             budget: Arc::default(),
             counters: Counters::default(),
+            changes: AtomicU64::new(0),
         }
     }
 }
 
 impl Responses {
+    /// Returns the number of purges and invalidations so far.
+    fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
     /// Drops what is stored under a key, and what is being received for it. Returns true if something was stored.
     fn invalidate(&self, key: &[u8]) -> bool {
+        self.changes.fetch_add(1, Ordering::SeqCst);
         self.flights.invalidate(key);
         self.memory.remove(key)
     }
@@ -77,6 +87,7 @@ impl Responses {
     /// resources that were dropped.
     pub fn purge(&self, purge: &Purge) -> usize {
         let may_select = |key: &[u8]| key::parts(key).is_some_and(|parts| purge.may_select(&parts));
+        self.changes.fetch_add(1, Ordering::SeqCst);
         // A response that is stored after this line was requested after the purge, or is dropped below.
         self.flights.invalidate_all(may_select);
         let dropped = Cell::new(0);
