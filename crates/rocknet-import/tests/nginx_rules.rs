@@ -294,3 +294,17 @@ fn names_with_a_dot_are_refused_before_upstreams() {
     assert_eq!(rules(&import), [expected]);
     assert_eq!(rules(&translated(dots)), [""; 0]);
 }
+
+#[test]
+fn refusals_in_a_location_of_scripts_are_noted() {
+    for refusal in [
+        "if ($uri ~ /uploads/) { return 403; }",
+        "location ~ /files/ { deny all; }",
+    ] {
+        let import = translated(&format!(
+            "location ~ \\.php$ {{ {refusal} fastcgi_pass unix:/run/php.sock; }}"
+        ));
+        assert!(has_note(&import, "THIS RESTRICTS ACCESS"), "{:?}", import.notes);
+        assert!(import.toml.contains("php = \"unix:/run/php.sock\""), "{}", import.toml);
+    }
+}

@@ -8,9 +8,12 @@ use crate::value::Value;
 
 use super::place::{LocationMatch, Locations, is_for_every_script, matched};
 use super::precedence::note_overridden;
-use super::restriction::is_denied;
+use super::restriction::{is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope};
 use super::upstream::Upstreams;
+
+/// Advice for a condition in a location of scripts.
+const RESTRICTION: &str = "write a rule with this condition, `path = \"*.php\"` and `respond = 403`";
 
 /// Returns the address of the php-fpm of a location for PHP; `None` for other locations.
 pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option<ProxySettings> {
@@ -69,6 +72,16 @@ pub(super) fn translate(
             "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
                 rest.push(directive);
             }
+            // A test for a missing script restricts nothing.
+            "if" if directive
+                .arguments
+                .iter()
+                .any(|word| word.contains("!-f") || word.contains("!-e")) =>
+            {
+                scope.read(directive, upstreams);
+            }
+            "if" | "location" if restricts(directive) => site.skip_restriction(directive, RESTRICTION),
+            "return" if refuses(directive) => site.skip_restriction(directive, RESTRICTION),
             _ => scope.read(directive, upstreams),
         }
     }
