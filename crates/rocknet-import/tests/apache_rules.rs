@@ -201,7 +201,9 @@ fn refusals_are_kept_for_groups_anchors_and_rewritten_paths() {
         let text = format!("RewriteEngine On\n{text}");
         assert_eq!(rules(&translated(&text)), expected, "{text}");
     }
-    let nested = "<Directory /srv/blog>\n<Files \".ht*\">\nRequire all denied\n</Files>\n</Directory>";
+    let nested = "<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n<Directory /srv/blog>\n<Files \".ht*\">\n\
+                  Require all denied\n</Files>\n<Files \"*.bak\">\nRequire all denied\n</Files>\n</Directory>\n</VirtualHost>";
     let import = import(Language::Apache, "/etc/apache2/a.conf", nested).unwrap();
-    assert!(!import.toml.contains("respond = 403"), "{}", import.toml);
+    assert_eq!(import.toml.matches("respond = 403").count(), 1, "{}", import.toml);
+    assert!(import.toml.contains("bak"), "{}", import.toml);
 }
