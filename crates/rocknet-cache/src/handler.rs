@@ -159,8 +159,8 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     let request = owned.view();
     let is_secure = exchange.tls.is_some();
     let services = Rc::clone(&exchange.services);
-    // A request with a body was classified by `handle_now`. Here the body of a GET is found by its fields.
-    let has_body = has_body(&request);
+    // Over HTTP/2 and HTTP/3, a body needs no field that announces it.
+    let has_body = has_body(&request) || !exchange.body.is_empty();
     let plan = cached.plan(&request, has_body, exchange.user.as_deref(), is_secure, exchange.peer);
     let key = match plan {
         Plan::Bypass(reason) => {
@@ -188,7 +188,8 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
             let outcome = if is_stale { Counted::Stale } else { Counted::Hit };
             cached.responses.counters.count(&services, outcome);
             let response = hit(&stored, &request, &services);
-            if is_stale {
+            // The response to HEAD, or to a request for a part, must not take the place of the whole one.
+            if is_stale && request.method == Method::Get && !request.fields.contains(KnownField::Range) {
                 revalidate(&cached, &exchange, key, stored);
             }
             return response.into();

@@ -11,7 +11,7 @@ use crate::cache_control::{self, Directives, MAX_SECONDS};
 /// Reason why a response is not stored. Its name is the parameter `detail` of `Cache-Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotStored {
-    /// The status is 206 or 304, or not a final status.
+    /// The status depends on conditions or ranges of the request, or is not a final one.
     Status,
     /// `no-store` of the request or response.
     NoStore,
@@ -199,7 +199,7 @@ pub fn terms(
     times: Times,
     settings: &ResponseCache,
 ) -> Result<Terms, NotStored> {
-    if matches!(status.code(), ..200 | 206 | 304) {
+    if matches!(status.code(), ..200 | 206 | 304 | 412 | 416) {
         return Err(NotStored::Status);
     }
     if request.directives.no_store {
