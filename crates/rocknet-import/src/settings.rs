@@ -117,6 +117,12 @@ impl Settings {
             || self.get("internal") == Some(&Value::Flag(true))
     }
 
+    /// Returns true if other settings have the same keys with the same values, whatever their lines are.
+    pub fn has_same_values(&self, other: &Settings) -> bool {
+        let mut both = self.values.iter().zip(&other.values);
+        self.values.len() == other.values.len() && both.all(|(a, b)| a.0 == b.0 && a.1.value == b.1.value)
+    }
+
     /// Returns true if every client is denied.
     pub fn is_closed(&self) -> bool {
         matches!(self.get("deny"), Some(Value::Text(all)) if all == "all")

@@ -308,3 +308,44 @@ fn refusals_in_a_location_of_scripts_are_noted() {
         assert!(import.toml.contains("php = \"unix:/run/php.sock\""), "{}", import.toml);
     }
 }
+
+#[test]
+fn no_later_location_opens_a_path_of_an_earlier_expression() {
+    let admin = "location ~ ^/admin { allow 10.0.0.0/8; deny all; }";
+    // Locations, and the pattern of the route that would take precedence.
+    for (text, pattern) in [
+        (
+            "location ~ \\.js$ { allow 10.0.0.0/8; deny all; } location ~ \\.min\\.js$ { expires 1d; }".to_owned(),
+            "*.min.js",
+        ),
+        (
+            format!("{admin} location ~ \\.php$ {{ add_header X-A b always; fastcgi_pass unix:/run/php.sock; }}"),
+            "*.php",
+        ),
+        (
+            format!(
+                "{admin} location / {{ allow 192.168.0.0/16; deny all; }} location ~ \\.css$ {{ access_log off; }}"
+            ),
+            "*.css",
+        ),
+        (
+            "allow 10.0.0.0/8; deny all; location ~ ^/admin { expires 2d; } location ~ \\.css$ { allow all; }"
+                .to_owned(),
+            "*.css",
+        ),
+    ] {
+        let import = translated(&text);
+        assert!(
+            !import.toml.contains(&format!("route.\"{pattern}\"")),
+            "{text}: {}",
+            import.toml
+        );
+    }
+    // Without an earlier expression, these routes are written.
+    for text in [
+        "location ~ \\.css$ { expires 1d; }",
+        "location ~ \\.php$ { add_header X-A b always; fastcgi_pass unix:/run/php.sock; }",
+    ] {
+        assert!(translated(text).toml.contains("route.\"*."), "{text}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Translates `location` blocks to routes, redirects and rules.
 
+use crate::access::access_of;
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site, restore};
@@ -11,7 +12,7 @@ use super::area::LocationArea;
 use super::conditional;
 use super::php;
 use super::place::{CaseMode, LocationMatch, Locations, literal, matched, patterns};
-use super::precedence::{LocationRoute, are_disjoint, note_overridden, rank, selected};
+use super::precedence::{LocationRoute, note_overridden, rank, selected, without_openings};
 use super::response;
 use super::restriction::{is_denied, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
@@ -23,7 +24,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
     let base = site.settings.clone();
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
-    // Patterns of the expressions so far that restrict access.
+    // Patterns of the expressions so far that restrict access themselves.
     let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
@@ -43,7 +44,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         }
         if let LocationMatch::Expression(expression, _) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
-                php::translate(location, expression, site, locations, upstreams);
+                php::translate(location, expression, site, locations, upstreams, &restricted);
                 continue;
             }
             if is_dotfiles(expression) && is_denied(location) && has_upstreams {
@@ -88,22 +89,9 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if has_php && matches!(place, LocationMatch::Prefix { is_final: true, .. }) {
             without_php(location, &mut settings, site);
         }
-        if matches!(place, LocationMatch::Expression(..)) {
-            // nginx applies the first expression that matches, and the order of routes is another one.
-            let overlaps = !are_disjoint(&restricted, &patterns);
-            if settings.restricts() {
-                note_overridden(location, &patterns, locations, site);
-                if overlaps {
-                    let message = "an earlier expression restricts access too, and may no longer take precedence";
-                    site.weakens(location, message);
-                }
-                restricted.extend(patterns.iter().cloned());
-            } else if overlaps && !settings.is_empty() {
-                let message = "an earlier expression restricts access, and a route for this one could take precedence: \
-                     write a route with the same `allow`, `deny` and `auth`";
-                site.skip(location, message);
-                continue;
-            }
+        if matches!(place, LocationMatch::Expression(..)) && settings.restricts() {
+            note_overridden(location, &patterns, locations, site);
+            restricted.extend(patterns.iter().cloned());
         }
         for pattern in &patterns {
             let pattern = pattern.clone();
@@ -127,20 +115,23 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
-    for LocationRoute {
-        pattern,
-        mut settings,
-        line,
-        ..
-    } in selected(routes, site)
-    {
-        restore(&mut settings, &root, &base);
-        settings.cancel_inherited_lists(&base, line);
-        settings.cancel_inherited_lists(&root, line);
-        if settings.is_empty() {
-            continue;
+    let mut routes = selected(routes, site);
+    for LocationRoute { settings, line, .. } in &mut routes {
+        restore(settings, &root, &base);
+        settings.cancel_inherited_lists(&base, *line);
+        settings.cancel_inherited_lists(&root, *line);
+    }
+    let mut inherited = access_of(&base);
+    inherited.merge(access_of(&root));
+    let access = |settings: &Settings| {
+        let mut all = inherited.clone();
+        all.merge(access_of(settings));
+        all
+    };
+    for route in without_openings(routes, access, site) {
+        if !route.settings.is_empty() {
+            site.route(&route.pattern, route.line).merge(route.settings);
         }
-        site.route(&pattern, line).merge(settings);
     }
     site.settings.merge(root);
     // Without PHP, there is no default that `fallback = false` would turn off.

@@ -7,7 +7,7 @@ use crate::units;
 use crate::value::Value;
 
 use super::place::{LocationMatch, Locations, is_for_every_script, matched};
-use super::precedence::note_overridden;
+use super::precedence::{are_disjoint, note_overridden};
 use super::restriction::{is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope};
 use super::upstream::Upstreams;
@@ -31,13 +31,14 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
-/// Translates a location that passes scripts to PHP.
+/// Translates a location that passes scripts to PHP. `restricted`: patterns of earlier expressions that restrict access.
 pub(super) fn translate(
     location: &Directive,
     expression: &str,
     site: &mut Site,
     locations: &Locations<'_>,
     upstreams: &Upstreams,
+    restricted: &[String],
 ) {
     let servers = php_address(location, upstreams).unwrap_or_default();
     let mut rest = Vec::new();
@@ -120,7 +121,13 @@ pub(super) fn translate(
     if scope.settings.restricts() {
         note_overridden(location, &["*.php".to_owned()], locations, site);
     }
-    if !scope.settings.is_empty() {
+    let scripts = ["*.php".to_owned()];
+    if !scope.settings.restricts() && !scope.settings.is_empty() && !are_disjoint(restricted, &scripts) {
+        // Without this route, scripts run by `php` of the site, with the restriction of their path.
+        let message = "an earlier expression restricts access, and a route for scripts could take precedence: write a \
+             route with the same `allow`, `deny` and `auth`";
+        site.skip(location, message);
+    } else if !scope.settings.is_empty() {
         let route = site.route("*.php", location.line);
         route.merge(scope.settings);
     }

@@ -101,12 +101,54 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
     };
     let differ = |a: &String, b: &String| {
         if let (Some(a), Some(b)) = (ending(a), ending(b)) {
-            return a != b;
+            // `*.js` also matches the names of `*.min.js`.
+            return a != b && !a.ends_with(&format!(".{b}")) && !b.ends_with(&format!(".{a}"));
         }
         let (a, b) = (literal(a), literal(b));
         !a.starts_with(&b) && !b.starts_with(&a)
     };
     one.iter().all(|a| other.iter().all(|b| differ(a, b)))
+}
+
+/// Leaves out routes that would open paths of an earlier expression. nginx applies the first expression that matches, and
+/// the order of routes is another one. `access`: access control that applies to a route.
+pub(super) fn without_openings(
+    routes: Vec<LocationRoute>,
+    access: impl Fn(&Settings) -> Settings,
+    site: &mut Site,
+) -> Vec<LocationRoute> {
+    let mut kept = Vec::new();
+    // Patterns of the expressions so far, each with its access control.
+    let mut earlier: Vec<([String; 1], Settings)> = Vec::new();
+    for route in routes {
+        if route.rank != LocationRank::Expression {
+            kept.push(route);
+            continue;
+        }
+        let (pattern, own) = ([route.pattern.clone()], access(&route.settings));
+        let is_opened = |(other, access): &([String; 1], Settings)| {
+            access.restricts() && !access.has_same_values(&own) && !are_disjoint(other, &pattern)
+        };
+        let opens = earlier.iter().any(is_opened);
+        earlier.push((pattern, own));
+        if !opens {
+            kept.push(route);
+            continue;
+        }
+        let name = Directive::new("location", vec![route.pattern.clone()], route.line);
+        if route.settings.restricts() {
+            site.weakens(
+                &name,
+                "an earlier expression restricts access too, and may no longer take precedence",
+            );
+            kept.push(route);
+        } else if !route.settings.is_empty() {
+            let message = "an earlier expression restricts access, and a route for this one could take precedence: write a \
+                 route with the same `allow`, `deny` and `auth`";
+            site.skip(&name, message);
+        }
+    }
+    kept
 }
 
 /// Notes the prefixes whose routes take precedence over the routes of an expression that restricts access.
