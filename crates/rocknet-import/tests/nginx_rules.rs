@@ -293,6 +293,14 @@ fn names_with_a_dot_are_refused_before_upstreams() {
     let expected = "path = '~/\\\\.'; unless = { path = '/.well-known/*' }; respond = 403";
     assert_eq!(rules(&import), [expected]);
     assert_eq!(rules(&translated(dots)), [""; 0]);
+    let proxy = "location / { proxy_pass http://127.0.0.1:3000; }";
+    let import = translated(&format!("location ~ ^/(\\.git|vendor)/ {{ deny all; }} {proxy}"));
+    assert_eq!(rules(&import), ["path = ['/.git/*', '/vendor/*']; respond = 403"]);
+    let import = translated(&format!(
+        "location ~ ^/\\.git/ {{ allow 10.0.0.0/8; deny all; }} {proxy}"
+    ));
+    let (_, route) = import.toml.split_once("route.\"/.git/*\"]").expect("a route");
+    assert!(route.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);
 }
 
 #[test]

@@ -72,7 +72,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
                 continue;
             }
         }
-        let patterns = patterns(location, &place, site);
+        let patterns = patterns(location, &place, site, has_upstreams);
         if patterns.is_empty() {
             continue;
         }

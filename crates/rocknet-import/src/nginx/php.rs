@@ -31,7 +31,8 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
-/// Translates a location that passes scripts to PHP. `restricted`: patterns of earlier expressions that restrict access.
+/// Translates a location that passes scripts to PHP. `restricted`: patterns of earlier expressions that restrict
+/// access.
 pub(super) fn translate(
     location: &Directive,
     expression: &str,

@@ -98,7 +98,13 @@ pub(super) fn regex_of(expression: &str, case: CaseMode) -> Option<String> {
 }
 
 /// Returns the patterns of a location, with notes about differences.
-pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut Site) -> Vec<String> {
+/// `has_upstreams`: true if some location forwards requests, also for names that begin with a dot.
+pub(super) fn patterns(
+    location: &Directive,
+    place: &LocationMatch,
+    site: &mut Site,
+    has_upstreams: bool,
+) -> Vec<String> {
     match place {
         LocationMatch::Named => Vec::new(),
         LocationMatch::Exact(path) => vec![path.clone()],
@@ -128,7 +134,10 @@ pub(super) fn patterns(location: &Directive, place: &LocationMatch, site: &mut S
                     false => site.differs(location, difference),
                 }
             }
-            without_dotfiles(location, found.patterns, site)
+            match has_upstreams {
+                true => found.patterns,
+                false => without_dotfiles(location, found.patterns, site),
+            }
         }
     }
 }

@@ -110,8 +110,8 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
     one.iter().all(|a| other.iter().all(|b| differ(a, b)))
 }
 
-/// Leaves out routes that would open paths of an earlier expression. nginx applies the first expression that matches, and
-/// the order of routes is another one. `access`: access control that applies to a route.
+/// Leaves out routes that would open paths of an earlier expression. nginx applies the first expression that matches,
+/// and the order of routes is another one. `access`: access control that applies to a route.
 pub(super) fn without_openings(
     routes: Vec<LocationRoute>,
     access: impl Fn(&Settings) -> Settings,
