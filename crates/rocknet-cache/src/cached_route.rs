@@ -18,6 +18,8 @@ pub(crate) struct CachedRoute {
     pub settings: ResponseCache,
     /// The route.
     pub route: Arc<Route>,
+    /// Names in lower case of fields that the handler sets in requests.
+    pub replaced: Vec<String>,
     /// The store.
     pub responses: Arc<Responses>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a

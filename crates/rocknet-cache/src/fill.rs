@@ -217,6 +217,9 @@ impl FillReader {
             FillState::TooLarge(rest) => {
                 self.rest = rest.take();
                 fill.pieces = Vec::new();
+                // The client receives the rest without the store.
+                let reserved = std::mem::take(&mut fill.reserved);
+                fill.budget.release(reserved);
                 Poll::Ready(None)
             }
         }

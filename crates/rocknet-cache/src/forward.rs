@@ -32,7 +32,12 @@ const FILL_SHARE: u64 = 4;
 
 /// Preconditions that the handler must not see, because the whole response is stored. The client's preconditions are
 /// evaluated afterwards.
-const PRECONDITIONS: [&[u8]; 2] = [b"if-none-match", b"if-modified-since"];
+const PRECONDITIONS: [&[u8]; 4] = [
+    b"if-none-match",
+    b"if-modified-since",
+    b"if-match",
+    b"if-unmodified-since",
+];
 
 /// Calls the handler of the route.
 pub(crate) async fn call(cached: &CachedRoute, exchange: Exchange) -> HandlerOutput {
@@ -165,10 +170,14 @@ pub(crate) async fn forward(
             };
             let key = key.clone();
             let filled = Arc::clone(&cached);
-            let reader = fill::start(source, limits, move |whole| {
-                if let Some(whole) = whole {
+            let reader = fill::start(source, limits, move |whole| match whole {
+                Some(whole) => {
                     let whole = Arc::new(StoredResponse::new(&head, whole, terms, variation, tags));
                     store(&filled, &key, &whole, leader, changes);
+                }
+                None => {
+                    let until = services.clock.uptime_ms() + UNCACHEABLE_MS;
+                    filled.responses.memory.mark_uncacheable(&key, until);
                 }
             });
             response.body = Body::Stream(Box::new(reader));
@@ -227,6 +236,11 @@ fn storable(
         return Err(NotStored::NoMemory);
     }
     let max = cached.settings.max_object;
+    // A stream of events has no end.
+    let is_endless = |value: &str| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream");
+    if response.fields.value("Content-Type").is_some_and(is_endless) {
+        return Err(NotStored::Body);
+    }
     let has_storable_body = match &response.body {
         Body::Empty => true,
         Body::Bytes(bytes) => bytes.len() as u64 <= max,
@@ -240,7 +254,8 @@ fn storable(
         true => litespeed::vary_cookies(&response.fields),
         false => Vec::new(),
     };
-    let variation = Variation::of(&response.fields, &request.fields, &cookies).ok_or(NotStored::Vary)?;
+    let variation =
+        Variation::of(&response.fields, &request.fields, &cookies, &cached.replaced).ok_or(NotStored::Vary)?;
     Ok((terms, variation))
 }
 

@@ -12,6 +12,7 @@ use rocknet_handler::interim::InterimSender;
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
+use rocknet_handler::tls_info::TlsInfo;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 use rocknet_io::runtime;
 use rocknet_io::wheel::Wheel;
@@ -58,12 +59,14 @@ enum Found {
 
 impl CacheHandler {
     /// Puts the cache in front of a handler. `looks_up_scripts`: the handler serves a directory tree with scripts.
+    /// `replaced`: names in lower case of fields that the handler sets in requests.
     pub fn new(
         inner: Arc<dyn Handler>,
         settings: ResponseCache,
         route: Arc<Route>,
         responses: Arc<Responses>,
         looks_up_scripts: bool,
+        replaced: Vec<String>,
     ) -> CacheHandler {
         CacheHandler(Arc::new(CachedRoute {
             answers_now: route.is_unguarded || !looks_up_scripts,
@@ -71,6 +74,7 @@ impl CacheHandler {
             settings,
             route,
             responses,
+            replaced,
         }))
     }
 }
@@ -82,7 +86,7 @@ impl Handler for CacheHandler {
             request.request,
             request.has_body,
             request.user,
-            request.tls.is_some(),
+            request.tls,
             request.peer,
         );
         match plan {
@@ -161,7 +165,13 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     let services = Rc::clone(&exchange.services);
     // Over HTTP/2 and HTTP/3, a body needs no field that announces it.
     let has_body = has_body(&request) || !exchange.body.is_empty();
-    let plan = cached.plan(&request, has_body, exchange.user.as_deref(), is_secure, exchange.peer);
+    let plan = cached.plan(
+        &request,
+        has_body,
+        exchange.user.as_deref(),
+        exchange.tls.as_deref(),
+        exchange.peer,
+    );
     let key = match plan {
         Plan::Bypass(reason) => {
             let output = cached.inner.handle(exchange).await;
@@ -244,7 +254,14 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
 
 impl CachedRoute {
     /// Decides on the use of the cache.
-    fn plan(&self, request: &Request<'_>, has_body: bool, user: Option<&str>, is_secure: bool, peer: Client) -> Plan {
+    fn plan(
+        &self,
+        request: &Request<'_>,
+        has_body: bool,
+        user: Option<&str>,
+        tls: Option<&TlsInfo>,
+        peer: Client,
+    ) -> Plan {
         match request.method {
             Method::Get | Method::Head => {}
             Method::Options | Method::Trace | Method::Connect => return Plan::Bypass(Forwarded::Method),
@@ -253,11 +270,13 @@ impl CachedRoute {
         let is_bypassed = has_body
             || request.upgrade.is_some()
             || user.is_some()
+            // The application may know the user by the certificate.
+            || tls.is_some_and(|tls| tls.client.is_some())
             || cookies::has_any(&self.settings.bypass_cookies, &request.fields);
         if is_bypassed {
             return Plan::Bypass(Forwarded::Bypass);
         }
-        match key::of_request(request, &self.route, is_secure, peer) {
+        match key::of_request(request, &self.route, tls.is_some(), peer) {
             Some(key) => Plan::Lookup(key),
             None => Plan::Bypass(Forwarded::Bypass),
         }

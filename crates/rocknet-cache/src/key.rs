@@ -21,24 +21,38 @@ pub type Key = SmallVec<[u8; 256]>;
 /// Separates the parts of a key. No part contains it, because requests cannot.
 const SEPARATOR: u8 = 0;
 
-/// Fields that can replace the host, scheme, target or method of a request in some applications, in lower case. The
-/// known names among them are `X-Forwarded-Host` and `X-Forwarded-Proto`.
-const OVERRIDES: [&[u8]; 14] = [
-    b"x-forwarded-host",
-    b"x-forwarded-proto",
-    b"x-forwarded-scheme",
-    b"x-forwarded-port",
-    b"x-forwarded-prefix",
-    b"x-forwarded-server",
-    b"x-forwarded-ssl",
+/// Beginnings of the names of fields that can replace the host, scheme, target or method of a request in some
+/// applications, in lower case.
+const OVERRIDE_PREFIXES: [&[u8]; 4] = [b"x-forwarded-", b"x-original-", b"x-rewrite-", b"x-http-method"];
+
+/// Names of further such fields.
+const OVERRIDES: [&[u8]; 6] = [
     b"x-host",
-    b"x-original-host",
-    b"x-original-url",
-    b"x-rewrite-url",
-    b"x-http-method",
-    b"x-http-method-override",
     b"x-method-override",
+    b"x-scheme",
+    b"x-url-scheme",
+    b"front-end-https",
+    b"x-arr-ssl",
 ];
+
+/// Field with the addresses of clients, which would make a key of each client. [`Variation`](crate::vary::Variation)
+/// refuses to store responses that depend on it.
+const ADDRESSES: &[u8] = b"x-forwarded-for";
+
+/// Returns true for a field that can replace a part of the request. Applications that read fields by the variables of
+/// CGI do not distinguish `_` from `-`.
+fn is_override(name: &[u8]) -> bool {
+    if !matches!(name.first(), Some(b'x' | b'X' | b'f' | b'F')) {
+        return false;
+    }
+    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    let equals = |known: &[u8], name: &[u8]| {
+        known.len() == name.len() && known.iter().zip(name).all(|(known, byte)| *known == plain(byte))
+    };
+    let begins = |known: &&[u8]| name.len() >= known.len() && equals(known, &name[..known.len()]);
+    !equals(ADDRESSES, name)
+        && (OVERRIDE_PREFIXES.iter().any(begins) || OVERRIDES.iter().any(|known| equals(known, name)))
+}
 
 /// Returns the key of a request; `None` if it is too long.
 pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: Client) -> Option<Key> {
@@ -54,12 +68,9 @@ pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: C
         key.extend_from_slice(request.query.unwrap_or_default());
     }
     for field in request.fields.lines() {
-        if !matches!(field.name.first(), Some(b'x' | b'X')) {
-            continue;
-        }
-        if let Some(name) = OVERRIDES.iter().find(|name| name.eq_ignore_ascii_case(field.name)) {
+        if is_override(field.name) {
             key.push(SEPARATOR);
-            key.extend_from_slice(name);
+            key.extend(field.name.iter().map(u8::to_ascii_lowercase));
             key.push(b':');
             key.extend_from_slice(field.value);
         }
@@ -75,8 +86,6 @@ pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: C
 pub struct KeyParts<'k> {
     /// Name of the site.
     pub site: &'k [u8],
-    /// True for `https`.
-    pub is_secure: bool,
     /// Host and port in lower case.
     pub authority: &'k [u8],
     /// Path and query.
@@ -87,10 +96,9 @@ pub struct KeyParts<'k> {
 pub fn parts(key: &[u8]) -> Option<KeyParts<'_>> {
     let mut parts = key.splitn(4, |byte| *byte == SEPARATOR);
     let site = parts.next()?;
-    let (scheme, authority) = parts.next()?.split_first()?;
+    let (_, authority) = parts.next()?.split_first()?;
     Some(KeyParts {
         site,
-        is_secure: *scheme == b's',
         authority,
         target: parts.next()?,
     })
@@ -101,6 +109,8 @@ pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], t
     key.extend_from_slice(route.label.site.as_bytes());
     key.push(SEPARATOR);
     key.push(if is_secure { b's' } else { b'p' });
+    let default_port: &[u8] = if is_secure { b":443" } else { b":80" };
+    let authority = authority.strip_suffix(default_port).unwrap_or(authority);
     key.extend(authority.iter().map(u8::to_ascii_lowercase));
     key.push(SEPARATOR);
     key.extend_from_slice(target);
@@ -122,6 +132,34 @@ fn of_forwarded(key: &mut Key, request: &Request<'_>, route: &Route, peer: Clien
         for value in request.fields.get_all(KnownField::Forwarded) {
             key.extend_from_slice(value);
             key.push(b',');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_replace_parts_of_a_request_are_recognized() {
+        for (name, expected) in [
+            ("X-Forwarded-Host", true),
+            ("x_forwarded_ssl", true),
+            ("X_Original_URL", true),
+            ("X-Rewrite-Url", true),
+            ("x-http-method-override", true),
+            ("X-Forwarded-Protocol", true),
+            ("Front-End-Https", true),
+            ("front_end_https", true),
+            ("X-Scheme", true),
+            ("X-Forwarded-For", false),
+            ("X_Forwarded_For", false),
+            ("X-Requested-With", false),
+            ("From", false),
+            ("X", false),
+            ("", false),
+        ] {
+            assert_eq!(is_override(name.as_bytes()), expected, "{name}");
         }
     }
 }

@@ -68,8 +68,11 @@ fn selection(element: &str, request: &Request<'_>) -> Option<Selection> {
         "*" => Some(Selection::Everything),
         "public" | "stale" => None,
         path if path.starts_with('/') => Some(Selection::Url {
-            is_secure: None,
-            authority: String::from_utf8_lossy(request.authority).to_ascii_lowercase(),
+            // Keys have no default port.
+            authority: String::from_utf8_lossy(request.authority)
+                .trim_end_matches(":443")
+                .trim_end_matches(":80")
+                .to_ascii_lowercase(),
             target: path.to_owned(),
             is_prefix: false,
         }),
@@ -104,7 +107,6 @@ mod tests {
     fn purges_are_parsed() {
         let request = OwnedRequest::synthetic_get(Version::Http11, b"H.test", b"/", &[]);
         let url = |path: &str| Selection::Url {
-            is_secure: None,
             authority: "h.test".to_owned(),
             target: path.to_owned(),
             is_prefix: false,

@@ -17,10 +17,9 @@ pub struct Purge {
 pub enum Selection {
     /// All resources.
     Everything,
-    /// Resources of one URL, or of all URLs that begin with it.
+    /// Resources of one URL, or of all URLs that begin with it. The scheme makes no difference, because behind a proxy
+    /// that terminates TLS, requests for `https` arrive as `http`.
     Url {
-        /// True for `https`; `None`: both schemes.
-        is_secure: Option<bool>,
         /// Host and port in lower case.
         authority: String,
         /// Path and query.
@@ -53,9 +52,9 @@ impl Purge {
     /// with it. Returns `None` if the text is not a URL with `http` or `https`.
     pub fn url(url: &str, is_prefix: bool) -> Option<Purge> {
         let (scheme, rest) = url.split_once("://")?;
-        let (is_secure, default_port) = match scheme {
-            "https" => (true, ":443"),
-            "http" => (false, ":80"),
+        let default_port = match scheme {
+            "https" => ":443",
+            "http" => ":80",
             _ => return None,
         };
         let rest = rest.split('#').next().unwrap_or_default();
@@ -68,7 +67,6 @@ impl Purge {
         Some(Purge {
             site: None,
             selection: Selection::Url {
-                is_secure: Some(is_secure),
                 authority: authority.to_ascii_lowercase(),
                 target: if target.is_empty() { "/" } else { target }.to_owned(),
                 is_prefix,
@@ -84,13 +82,11 @@ impl Purge {
         match &self.selection {
             Selection::Everything | Selection::Tag(_) => true,
             Selection::Url {
-                is_secure,
                 authority,
                 target,
                 is_prefix,
             } => {
-                is_secure.is_none_or(|is_secure| is_secure == key.is_secure)
-                    && authority.as_bytes() == key.authority
+                authority.as_bytes() == key.authority
                     && match is_prefix {
                         true => key.target.starts_with(target.as_bytes()),
                         false => key.target == target.as_bytes(),
@@ -115,26 +111,21 @@ mod tests {
     #[test]
     fn urls_are_parsed() {
         let parts = |url| match Purge::url(url, false)?.selection {
-            Selection::Url {
-                is_secure,
-                authority,
-                target,
-                ..
-            } => Some((is_secure == Some(true), authority, target)),
+            Selection::Url { authority, target, .. } => Some((authority, target)),
             _ => None,
         };
         for (url, expected) in [
-            ("https://Example.com", Some((true, "example.com", "/"))),
-            ("http://example.com:80/a?b#c", Some((false, "example.com", "/a?b"))),
-            ("http://example.com:443/", Some((false, "example.com:443", "/"))),
-            ("https://[::1]:8443/A", Some((true, "[::1]:8443", "/A"))),
+            ("https://Example.com", Some(("example.com", "/"))),
+            ("http://example.com:80/a?b#c", Some(("example.com", "/a?b"))),
+            ("http://example.com:443/", Some(("example.com:443", "/"))),
+            ("https://[::1]:8443/A", Some(("[::1]:8443", "/A"))),
             ("example.com/", None),
             ("ftp://example.com/", None),
             ("https:///a", None),
             ("https://a@b/", None),
             ("https://a?b", None),
         ] {
-            let expected = expected.map(|(secure, host, target)| (secure, host.to_owned(), target.to_owned()));
+            let expected = expected.map(|(host, target)| (host.to_owned(), target.to_owned()));
             assert_eq!(parts(url), expected, "{url}");
         }
     }
@@ -147,7 +138,6 @@ mod tests {
         };
         let key = KeyParts {
             site: b"s",
-            is_secure: true,
             authority: b"h",
             target: b"/a/b?c",
         };
@@ -159,7 +149,7 @@ mod tests {
             (of(Purge::url("https://h/a/b", false), None), false),
             (of(Purge::url("https://h/a/b", true), None), true),
             (of(Purge::url("https://h/b", true), None), false),
-            (of(Purge::url("http://h/a/b?c", false), None), false),
+            (of(Purge::url("http://h/a/b?c", false), None), true),
             (of(Purge::url("https://i/a/b?c", false), None), false),
             (of(Some(Purge::tag("x")), None), true),
         ] {

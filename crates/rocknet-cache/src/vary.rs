@@ -10,6 +10,18 @@ const COOKIE: &[u8] = b"cookie;";
 /// Maximum number of fields in `Vary`. A response with more is not stored.
 const MAX_FIELDS: usize = 16;
 
+/// Fields that the server adds to or replaces in requests to handlers.
+const SET_BY_SERVER: [&[u8]; 8] = [
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+    b"x-forwarded-prefix",
+    b"x-real-ip",
+    b"forwarded",
+    b"via",
+    b"x-request-id",
+];
+
 /// Name of a request field in lower case, and its value; `None`: the request does not have the field.
 type Selector = (Box<[u8]>, Option<Vec<u8>>);
 
@@ -19,8 +31,15 @@ pub struct Variation(Box<[Selector]>);
 
 impl Variation {
     /// Returns the variation of a response to a request with these fields; `None` for `Vary: *` and for too many
-    /// fields. `cookies`: names of cookies that select a response, besides the fields in `Vary`.
-    pub fn of(response: &FieldList, request: &Fields<'_>, cookies: &[String]) -> Option<Variation> {
+    /// fields. Returns `None` too if `Vary` names a field that the handler does not get from the client. `cookies`: names
+    /// of cookies that select a response, besides the fields in `Vary`. `replaced`: names in lower case of fields that
+    /// the route sets in requests.
+    pub fn of(
+        response: &FieldList,
+        request: &Fields<'_>,
+        cookies: &[String],
+        replaced: &[String],
+    ) -> Option<Variation> {
         let cookies = cookies.iter().map(|name| [COOKIE, name.as_bytes()].concat());
         let mut all: Vec<Selector> = cookies
             .map(|name| {
@@ -34,6 +53,10 @@ impl Variation {
             match &name[..] {
                 b"" => continue,
                 b"*" => return None,
+                // The handler got other values than the client sent, such as the address of the client.
+                _ if SET_BY_SERVER.contains(&&name[..]) || replaced.iter().any(|other| other.as_bytes() == name) => {
+                    return None;
+                }
                 _ => {}
             }
             if all.iter().any(|(other, _)| **other == *name) {
@@ -100,7 +123,7 @@ mod tests {
     fn variation(vary: &[&str], request: &OwnedRequest) -> Option<Variation> {
         let mut fields = FieldList::default();
         vary.iter().for_each(|value| fields.add("Vary", value));
-        Variation::of(&fields, &request.view().fields, &[])
+        Variation::of(&fields, &request.view().fields, &[], &["x-own".to_owned()])
     }
 
     fn request(fields: &[(KnownField, &str)]) -> OwnedRequest {
@@ -147,7 +170,7 @@ mod tests {
         let with = |cookie: &str| request(&[(KnownField::Cookie, cookie)]);
         let names = ["group".to_owned()];
         let stored = with("a=1; group=staff");
-        let variation = Variation::of(&FieldList::default(), &stored.view().fields, &names).expect("a variation");
+        let variation = Variation::of(&FieldList::default(), &stored.view().fields, &names, &[]).expect("a variation");
         for (other, expected) in [
             (with("group=staff"), true),
             (with("group=staff; b=2"), true),

@@ -182,6 +182,12 @@ impl Endpoint {
     }
 }
 
+/// Returns the names of fields that the proxy of a route sets in requests, in lower case.
+fn replaced_fields(settings: &Settings) -> Vec<String> {
+    let names = settings.proxy.iter().flat_map(|proxy| proxy.headers.keys());
+    names.map(|name| name.to_ascii_lowercase()).collect()
+}
+
 impl EndpointContext<'_> {
     fn route(
         &self,
@@ -215,6 +221,7 @@ impl EndpointContext<'_> {
                 Arc::clone(route),
                 Arc::clone(&self.registries.responses),
                 entry.serves_files,
+                replaced_fields(settings),
             )),
             _ => handler,
         }

@@ -19,7 +19,7 @@ pub const MAX_VARIANTS: usize = 32;
 const TYPICAL_SIZE: u64 = 16 * 1024;
 
 /// Minimum size of a shard in bytes. A resource must fit into one shard.
-const MIN_SHARD: u64 = 32 * 1024 * 1024;
+const MIN_SHARD: u64 = 64 * 1024 * 1024;
 
 /// Maximum number of shards, each with a lock of its own.
 const MAX_SHARDS: u64 = 64;
@@ -55,6 +55,13 @@ impl Weighter<Box<[u8]>, Arc<Resource>> for Size {
     }
 }
 
+/// Returns the number of shards of a store with this capacity.
+fn shards(capacity: u64) -> u64 {
+    // A power of two, as `quick_cache` needs it.
+    let most = (capacity / MIN_SHARD).clamp(1, MAX_SHARDS);
+    1 << most.ilog2()
+}
+
 type Resources = Cache<Box<[u8]>, Arc<Resource>, Size, RandomState, DefaultLifecycle<Box<[u8]>, Arc<Resource>>>;
 
 /// Responses in memory.
@@ -86,6 +93,12 @@ impl MemoryStore {
     /// Returns the maximum size in bytes.
     pub fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Returns the maximum size of one resource with all its responses, in bytes.
+    pub fn max_resource(&self) -> u64 {
+        let capacity = self.capacity();
+        capacity / shards(capacity) / 10 * 9
     }
 
     /// Returns the size of all responses in bytes.
@@ -124,6 +137,15 @@ impl MemoryStore {
             variants.remove(0);
         }
         variants.push(Arc::clone(stored));
+        // A resource that is larger than a part of the store would be dropped as a whole.
+        let max = self.max_resource();
+        let mut size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
+        while size > max && variants.len() > 1 {
+            size -= variants.remove(0).memory_size() as u64;
+        }
+        if size > max {
+            return;
+        }
         self.insert(
             key,
             Resource {
@@ -169,7 +191,7 @@ impl MemoryStore {
             let options = OptionsBuilder::new()
                 .estimated_items_capacity(usize::try_from(capacity / TYPICAL_SIZE).unwrap_or(usize::MAX))
                 .weight_capacity(capacity)
-                .shards((capacity / MIN_SHARD).clamp(1, MAX_SHARDS) as usize)
+                .shards(shards(capacity) as usize)
                 .build();
             let options = options.expect("the number of resources and the capacity are set");
             Cache::with_options(options, Size, RandomState::default(), DefaultLifecycle::default())

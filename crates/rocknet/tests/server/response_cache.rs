@@ -1,11 +1,11 @@
 //! The response cache in front of a proxy: storing, sending from the store, and validation.
 
+mod purges;
+mod safety;
+
 use std::net::TcpStream;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 
-use rocknet_control::response_purge::ResponsePurge;
-
-use super::access::SECRET;
 use super::support::client::request;
 use super::support::upstream::{Next, ReceivedRequest, Upstream, write_to};
 use super::support::{Folder, ReceivedResponse, Running};
@@ -108,75 +108,6 @@ fn fresh_responses_are_sent_from_the_store() {
         "hit",
         "GET /a?b=1 HTTP/1.1",
     );
-}
-
-#[test]
-fn private_responses_are_not_stored() {
-    let upstream = upstream(|request| {
-        let fields = request.field("X-Fields").unwrap_or_default().to_owned();
-        response("200 OK", &fields, "x")
-    });
-    let server = cached(&upstream, "true");
-    for (path, fields, more, expected) in [
-        ("/none", "", "", "fwd=uri-miss; detail=no-freshness"),
-        (
-            "/private",
-            "Cache-Control: private, max-age=60",
-            "",
-            "fwd=uri-miss; detail=private",
-        ),
-        (
-            "/no-store",
-            "Cache-Control: no-store, max-age=60",
-            "",
-            "fwd=uri-miss; detail=no-store",
-        ),
-        (
-            "/cookie",
-            "Cache-Control: max-age=60|Set-Cookie: a=b",
-            "",
-            "fwd=uri-miss; detail=set-cookie",
-        ),
-        (
-            "/vary",
-            "Cache-Control: max-age=60|Vary: *",
-            "",
-            "fwd=uri-miss; detail=vary",
-        ),
-        (
-            "/login",
-            "Cache-Control: max-age=60",
-            "Authorization: x",
-            "fwd=uri-miss; detail=authorization",
-        ),
-        (
-            "/client",
-            "Cache-Control: max-age=60",
-            "Cache-Control: no-store",
-            "fwd=uri-miss; detail=no-store",
-        ),
-    ] {
-        for _ in 0..2 {
-            let script = format!("X-Fields: {fields}");
-            let fields = [&script[..], more];
-            let response = server.fetch(&format!("GET {path}"), &fields[..if more.is_empty() { 1 } else { 2 }]);
-            expect(&response, expected, "x");
-        }
-    }
-    // A response to a request without `Authorization` is not sent to one with it, unless it is public.
-    for (path, control, expected) in [
-        (
-            "/shared",
-            "Cache-Control: max-age=60",
-            "fwd=request; detail=authorization",
-        ),
-        ("/public", "Cache-Control: max-age=60, public", "hit"),
-    ] {
-        let script = format!("X-Fields: {control}");
-        server.fetch(&format!("GET {path}"), &[&script]);
-        let response = server.fetch(&format!("GET {path}"), &[&script, "Authorization: x"]);
-        assert_eq!(status(&response), expected, "{path}");
-    }
 }
 
 #[test]
@@ -309,29 +240,6 @@ fn stale_responses_are_revalidated_in_the_background() {
 }
 
 #[test]
-fn unsafe_methods_invalidate() {
-    let upstream = upstream(|request| match request.line.starts_with("GET") {
-        true => response("200 OK", "Cache-Control: max-age=60", &request.line),
-        false => response(request.field("X-Status").unwrap_or("200 OK"), "Location: /list", ""),
-    });
-    let server = cached(&upstream, "true");
-    for path in ["/a", "/list", "/other"] {
-        server.get(path);
-    }
-    let failed = server.fetch("DELETE /a", &["X-Status: 409 Conflict"]);
-    assert_eq!(status(&failed), "fwd=method");
-    assert_eq!(status(&server.get("/a")), "hit");
-    server.fetch("POST /a", &["Content-Length: 0"]);
-    for (path, expected) in [
-        ("/a", "fwd=uri-miss; stored"),
-        ("/list", "fwd=uri-miss; stored"),
-        ("/other", "hit"),
-    ] {
-        assert_eq!(status(&server.get(path)), expected, "{path}");
-    }
-}
-
-#[test]
 fn simultaneous_requests_cause_one() {
     const CLIENTS: usize = 50;
     let all_have_sent = Arc::new(Barrier::new(CLIENTS + 1));
@@ -436,65 +344,6 @@ fn a_body_is_received_after_its_client_has_left() {
 }
 
 #[test]
-fn fields_that_replace_host_or_target_poison_nothing() {
-    let upstream = upstream(|request| {
-        let content = format!("{:?}", request.fields);
-        response("200 OK", "Cache-Control: max-age=60", &content)
-    });
-    let server = cached(&upstream, "true");
-    for field in [
-        "X-Forwarded-Host: evil.test",
-        "X-Forwarded-Scheme: evil.test",
-        "X-Forwarded-Prefix: /evil.test",
-        "X-Host: evil.test",
-        "X-Original-URL: /evil.test",
-        "X-Rewrite-URL: /evil.test",
-        "X-HTTP-Method-Override: evil.test",
-        "Forwarded: host=evil.test",
-    ] {
-        let path = format!("/{}", field.split(':').next().expect("a name"));
-        let poisoned = server.fetch(&format!("GET {path}"), &[field]);
-        assert_eq!(status(&poisoned), "fwd=uri-miss; stored", "{field}");
-        let clean = server.get(&path);
-        assert_eq!(status(&clean), "fwd=uri-miss; stored", "{field}");
-        assert!(!clean.text().contains("evil.test"), "{field}: {clean:?}");
-    }
-    // A path that ends like a static file is no reason to store a page.
-    let private = Upstream::responding_with(response("200 OK", "Cache-Control: private", "account"));
-    let server = cached(&private, "{ ttl = \"1h\" }");
-    for path in ["/account/x.css", "/account%2Fx.css", "/account;x.css", "/account?x.css"] {
-        server.get(path);
-        expect(&server.get(path), "fwd=uri-miss; detail=private", "account");
-    }
-}
-
-#[test]
-fn guards_precede_the_store() {
-    let upstream = upstream(|request| response("200 OK", "Cache-Control: max-age=60, public", &request.line));
-    let text = |guard: &str| {
-        format!(
-            "[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n[site.default.route.\"/in/*\"]\n{guard}\n",
-            upstream.key()
-        )
-    };
-    let server = Running::start(Folder::with(&[]), &text("priority = \"low\""));
-    server.get("/in/a");
-    assert_eq!(status(&server.get("/in/a")), "hit");
-    // The response is still stored under the new configuration, and no client gets it without the password.
-    server
-        .reload(&text(&format!("auth = {{ bob = \"{SECRET}\" }}")))
-        .expect("a valid configuration");
-    server.get("/in/a").expect("no password", 401, &["!Cache-Status"]);
-    // Responses for a user are neither taken from the store nor stored.
-    let bob = ["Authorization: Basic Ym9iOnNlY3JldA=="];
-    for _ in 0..2 {
-        expect(&server.fetch("GET /in/a", &bob), "fwd=bypass", "GET /in/a HTTP/1.1");
-    }
-    server.reload(&text("deny = \"all\"")).expect("a valid configuration");
-    server.get("/in/a").expect("denied", 403, &["!Cache-Status"]);
-}
-
-#[test]
 fn the_configuration_selects_requests_and_lifetimes() {
     let upstream = upstream(|request| match request.line.contains("missing") {
         true => response("404 Not Found", "", "missing"),
@@ -519,113 +368,6 @@ fn the_configuration_selects_requests_and_lifetimes() {
     let mut client = server.connect();
     client.send(request("GET /", &["Content-Length: 1"]) + "x");
     expect(&client.response(), "fwd=bypass", "found");
-}
-
-#[test]
-fn responses_are_purged_by_url_prefix_tag_and_site() {
-    let upstream = upstream(|request| {
-        let tag = request.line.split(['/', ' ']).nth(2).unwrap_or_default().to_owned();
-        response(
-            "200 OK",
-            &format!("Cache-Control: max-age=60|Cache-Tag: all, {tag}"),
-            "x",
-        )
-    });
-    let server = cached(&upstream, "true");
-    let paths = ["/a", "/a?b", "/a/b", "/c"];
-    // The purge, and the paths whose responses it drops.
-    let url = |url: &str| ResponsePurge {
-        url: Some(url.to_owned()),
-        ..ResponsePurge::default()
-    };
-    let prefix = ResponsePurge {
-        prefix: Some("http://localhost/a".to_owned()),
-        ..ResponsePurge::default()
-    };
-    let tag = |tag: &str| ResponsePurge {
-        tag: Some(tag.to_owned()),
-        ..ResponsePurge::default()
-    };
-    let site = |name: &str| ResponsePurge {
-        site: Some(name.to_owned()),
-        ..ResponsePurge::default()
-    };
-    for (purge, expected) in [
-        (url("http://localhost/a"), &paths[..1]),
-        (url("http://LOCALHOST:80/a?b"), &paths[1..2]),
-        (url("https://localhost/a"), &[]),
-        (url("http://localhost/"), &[]),
-        (prefix, &paths[..3]),
-        (tag("c"), &paths[3..]),
-        (tag("all"), &paths[..]),
-        (tag("al"), &[]),
-        (site("default"), &paths[..]),
-        (site("other"), &[]),
-        (ResponsePurge::default(), &paths[..]),
-    ] {
-        paths.iter().for_each(|path| drop(server.get(path)));
-        assert_eq!(server.server().purge_responses(&purge), Ok(expected.len()), "{purge:?}");
-        for path in paths {
-            let is_dropped = status(&server.get(path)) != "hit";
-            assert_eq!(is_dropped, expected.contains(&path), "{purge:?} {path}");
-        }
-    }
-    assert!(server.server().purge_responses(&url("localhost/a")).is_err());
-    let two = ResponsePurge {
-        tag: Some("a".to_owned()),
-        ..url("http://localhost/a")
-    };
-    assert!(server.server().purge_responses(&two).is_err());
-}
-
-#[test]
-fn plugins_for_litespeed_decide_what_is_stored() {
-    let upstream = upstream(|request| {
-        assert_eq!(request.field("X-LSCACHE"), Some("on"));
-        let fields = match request.line.split(' ').nth(1) {
-            Some("/edit") => "X-LiteSpeed-Purge: public,tag=post.1",
-            Some("/private") => "X-LiteSpeed-Cache-Control: private,max-age=60",
-            _ => "X-LiteSpeed-Cache-Control: public,max-age=60|X-LiteSpeed-Tag: home, post.1|Cache-Control: no-cache",
-        };
-        response("200 OK", fields, request.field("Cookie").unwrap_or("none"))
-    });
-    let server = cached(&upstream, "{ litespeed = true }");
-    let first = server.get("/");
-    expect(&first, "fwd=uri-miss; stored", "none");
-    let own = [
-        "!X-LiteSpeed-Cache-Control",
-        "!X-LiteSpeed-Tag",
-        "Cache-Control: no-cache",
-    ];
-    first.expect("fields for the server", 200, &own);
-    expect(&server.fetch("GET /", &["Cookie: a=1"]), "hit", "none");
-    // Groups of visitors have a cookie.
-    let group = ["Cookie: _lscache_vary=editor"];
-    expect(
-        &server.fetch("GET /", &group),
-        "fwd=vary-miss; stored",
-        "_lscache_vary=editor",
-    );
-    expect(&server.fetch("GET /", &group), "hit", "_lscache_vary=editor");
-    for _ in 0..2 {
-        expect(&server.get("/private"), "fwd=uri-miss; detail=private", "none");
-    }
-    let edit = server.fetch("POST /edit", &["Content-Length: 0", "X-LSCACHE: off"]);
-    edit.expect(
-        "edit",
-        200,
-        &["!X-LiteSpeed-Purge", "Cache-Status: RockNet; fwd=method"],
-    );
-    expect(&server.get("/"), "fwd=uri-miss; stored", "none");
-    // Without the setting, the fields have no effect.
-    let plain = Upstream::responding_with(response("200 OK", "X-LiteSpeed-Cache-Control: public,max-age=60", "x"));
-    let server = cached(&plain, "true");
-    server.get("/").expect(
-        "not enabled",
-        200,
-        &["Cache-Status: RockNet; fwd=uri-miss; detail=no-freshness"],
-    );
-    assert_eq!(plain.last().field("X-LSCACHE"), None);
 }
 
 #[test]
