@@ -31,9 +31,9 @@ pub struct Variation(Box<[Selector]>);
 
 impl Variation {
     /// Returns the variation of a response to a request with these fields; `None` for `Vary: *` and for too many
-    /// fields. Returns `None` too if `Vary` names a field that the handler does not get from the client. `cookies`: names
-    /// of cookies that select a response, besides the fields in `Vary`. `replaced`: names in lower case of fields that
-    /// the route sets in requests.
+    /// fields. Returns `None` too if `Vary` names a field that the handler does not get from the client. `cookies`:
+    /// names of cookies that select a response, besides the fields in `Vary`. `replaced`: names in lower case of fields
+    /// that the route sets in requests.
     pub fn of(
         response: &FieldList,
         request: &Fields<'_>,

@@ -4,23 +4,35 @@ use rocknet_config::model::RegexPattern;
 
 use crate::condition::escaped;
 
-/// Returns the alternatives of an expression, outside of groups and classes.
-fn alternatives(expression: &str) -> Vec<&str> {
-    let (mut all, mut start, mut depth, mut is_class, mut is_escaped) = (Vec::new(), 0, 0_usize, false, false);
-    for (at, c) in expression.char_indices() {
+/// Returns the characters of an expression outside of classes that are not escaped, with their positions and the number
+/// of groups that are open before each.
+fn operators(expression: &str) -> impl Iterator<Item = (usize, char, usize)> {
+    let (mut depth, mut is_class, mut is_escaped) = (0_usize, false, false);
+    expression.char_indices().filter_map(move |(at, c)| {
+        let before = depth;
         match c {
-            _ if is_escaped => is_escaped = false,
+            _ if is_escaped => {
+                is_escaped = false;
+                return None;
+            }
             '\\' => is_escaped = true,
             '[' => is_class = true,
             ']' => is_class = false,
-            '(' if !is_class => depth += 1,
-            ')' if !is_class => depth = depth.saturating_sub(1),
-            '|' if !is_class && depth == 0 => {
-                all.push(&expression[start..at]);
-                start = at + 1;
-            }
+            _ if is_class => return None,
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
+        Some((at, c, before))
+    })
+}
+
+/// Returns the alternatives of an expression, outside of groups and classes.
+fn alternatives(expression: &str) -> Vec<&str> {
+    let (mut all, mut start) = (Vec::new(), 0);
+    for (at, _, _) in operators(expression).filter(|(_, c, depth)| *c == '|' && *depth == 0) {
+        all.push(&expression[start..at]);
+        start = at + 1;
     }
     all.push(&expression[start..]);
     all
@@ -123,20 +135,8 @@ fn matches_only_dot_names(alternative: &str) -> bool {
 
 /// Splits the text after the bracket that opens a group at the bracket that closes it.
 fn split_group(text: &str) -> Option<(&str, &str)> {
-    let (mut depth, mut is_class, mut is_escaped) = (0_usize, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            '[' => is_class = true,
-            ']' => is_class = false,
-            '(' if !is_class => depth += 1,
-            ')' if !is_class && depth == 0 => return Some((&text[..at], &text[at + 1..])),
-            ')' if !is_class => depth -= 1,
-            _ => {}
-        }
-    }
-    None
+    let (at, _, _) = operators(text).find(|(_, c, depth)| *c == ')' && *depth == 0)?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// Returns the pattern for paths whose file name matches an expression; `None` if RockNet cannot compile it. `folder`:
