@@ -2,23 +2,10 @@
 
 use rocknet_import::{Import, Language, import};
 
+use crate::support::{has, is_weakened};
+
 fn translated(language: Language, text: &str) -> Import {
     import(language, "site.conf", text).unwrap()
-}
-
-/// Asserts that a text is in the result.
-fn has(import: &Import, text: &str) {
-    assert!(import.toml.contains(text), "{text}\n{}", import.toml);
-}
-
-/// Returns true if a note about a weakened restriction has `text` in its directive or message.
-fn is_weakened(import: &Import, text: &str) -> bool {
-    let is_about = |note: &&rocknet_import::Note| note.directive.contains(text) || note.message.contains(text);
-    import
-        .notes
-        .iter()
-        .filter(is_about)
-        .any(rocknet_import::Note::weakens_access)
 }
 
 /// Returns the part of the result that describes a site, with its routes and rules.

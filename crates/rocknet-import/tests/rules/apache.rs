@@ -1,20 +1,11 @@
 //! Tests of the rules that `RewriteRule`, `<Files>` and other directives of Apache become.
 
-use rocknet_import::{Import, Language, Note, import};
+use rocknet_import::{Import, Language, import};
+
+use crate::support::{is_any_weakened, rules};
 
 fn translated(htaccess: &str) -> Import {
     import(Language::Apache, "/srv/.htaccess", htaccess).unwrap()
-}
-
-/// Returns the lines of each rule in their order.
-fn rules(import: &Import) -> Vec<String> {
-    let parts = import.toml.split("[[site.default.rule]]\n").skip(1);
-    parts
-        .map(|part| {
-            let lines = part.lines().take_while(|line| !line.is_empty());
-            lines.collect::<Vec<_>>().join("; ").replace('"', "'")
-        })
-        .collect()
 }
 
 #[test]
@@ -78,11 +69,7 @@ fn rules_become_rules() {
     ] {
         let import = translated(&format!("RewriteEngine On\n{text}\n"));
         assert_eq!(rules(&import), expected, "{text}\n{}", import.toml);
-        assert!(
-            !import.notes.iter().any(Note::weakens_access),
-            "{text}: {:?}",
-            import.notes
-        );
+        assert!(!is_any_weakened(&import), "{text}: {:?}", import.notes);
     }
     let import = translated("RewriteEngine On\nRewriteRule ^Old/(.+)\\.HTM$ /new/$1 [NC,R=301]\n");
     assert!(

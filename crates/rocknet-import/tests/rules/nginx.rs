@@ -1,25 +1,12 @@
 //! Tests of the rules that `rewrite`, `if`, `return` and locations of nginx become.
 
-use rocknet_import::{Import, Language, Note, import};
+use rocknet_import::{Import, Language, import};
+
+use crate::support::{has_note, is_any_weakened, rules};
 
 fn translated(server: &str) -> Import {
     let text = format!("server {{ listen 80; server_name a.test; root /srv; {server} }}\n");
     import(Language::Nginx, "site.conf", &text).unwrap()
-}
-
-/// Returns the actions of the rules in their order: the path and the action of each, with `last`.
-fn rules(import: &Import) -> Vec<String> {
-    let parts = import.toml.split("[[site.\"a.test\".rule]]\n").skip(1);
-    parts
-        .map(|part| {
-            let lines = part.lines().take_while(|line| !line.is_empty());
-            lines.collect::<Vec<_>>().join("; ").replace('"', "'")
-        })
-        .collect()
-}
-
-fn has_note(import: &Import, text: &str) -> bool {
-    import.notes.iter().any(|note| note.message.contains(text))
 }
 
 #[test]
@@ -137,11 +124,7 @@ fn conditions_become_rules() {
     ] {
         let import = translated(server);
         assert_eq!(rules(&import), expected, "{}", import.toml);
-        assert!(
-            !import.notes.iter().any(Note::weakens_access),
-            "{server}: {:?}",
-            import.notes
-        );
+        assert!(!is_any_weakened(&import), "{server}: {:?}", import.notes);
     }
     let import = translated("rewrite ^/wp-admin$ $scheme://$host$uri/ permanent;");
     assert!(
@@ -170,7 +153,7 @@ fn refusals_by_expression_have_the_exceptions_of_nginx() {
             "path = '*.php'; unless = { path = '~^/index\\\\.php(/|$)' }; respond = 404",
         ]
     );
-    assert!(!import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    assert!(!is_any_weakened(&import), "{:?}", import.notes);
     // An exact path and a prefix with `^~` take precedence over expressions.
     let import = translated(
         "location = /robots.txt { expires 1d; } location ^~ /notes/ { expires 1d; } location ~* \\.(txt|log)$ { deny all; }",
@@ -185,10 +168,10 @@ fn refusals_by_expression_have_the_exceptions_of_nginx() {
         rules(&import),
         ["path = '~*/(?:uploads|files)/.*\\\\.php$'; respond = 403"]
     );
-    assert!(!import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    assert!(!is_any_weakened(&import), "{:?}", import.notes);
     // Look-ahead has no counterpart, which the note says.
     let import = translated("location ~ ^/(?!public).*\\.txt$ { deny all; }");
-    assert!(import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    assert!(is_any_weakened(&import), "{:?}", import.notes);
 }
 
 #[test]

@@ -1,21 +1,12 @@
 //! Tests of the rules that matchers and directives of Caddy become.
 
-use rocknet_import::{Import, Language, Note, import};
+use rocknet_import::{Import, Language, import};
+
+use crate::support::{is_any_weakened, rules};
 
 fn translated(site: &str) -> Import {
     let text = format!("a.test {{\nroot * /srv\nfile_server\n{site}\n}}\n");
     import(Language::Caddy, "Caddyfile", &text).unwrap()
-}
-
-/// Returns the lines of each rule in their order.
-fn rules(import: &Import) -> Vec<String> {
-    let parts = import.toml.split("[[site.\"a.test\".rule]]\n").skip(1);
-    parts
-        .map(|part| {
-            let lines = part.lines().take_while(|line| !line.is_empty());
-            lines.collect::<Vec<_>>().join("; ").replace('"', "'")
-        })
-        .collect()
 }
 
 #[test]
@@ -54,11 +45,7 @@ fn matchers_become_conditions() {
             .into_iter()
             .collect();
         assert_eq!(found, expected, "{text}\n{}", import.toml);
-        assert!(
-            !import.notes.iter().any(Note::weakens_access),
-            "{text}: {:?}",
-            import.notes
-        );
+        assert!(!is_any_weakened(&import), "{text}: {:?}", import.notes);
     }
     let import = translated("@old path_regexp ^/([0-9]+)/(.*)$\nredir @old /archive/{re.1}/{re.2} 301");
     assert!(
@@ -71,7 +58,7 @@ fn matchers_become_conditions() {
     // A test that rules do not have leaves a refusal out, which the note says.
     let import = translated("@a expression `{method} == 'X'`\nrespond @a 403");
     assert!(
-        rules(&import).is_empty() && import.notes.iter().any(Note::weakens_access),
+        rules(&import).is_empty() && is_any_weakened(&import),
         "{:?}",
         import.notes
     );

@@ -1,0 +1,7 @@
+//! Tests of the rules and restrictions that directives of other servers become.
+
+mod apache;
+mod caddy;
+mod nginx;
+mod restrictions;
+mod support;

@@ -1,0 +1,37 @@
+//! Reads the results of translations.
+
+use rocknet_import::{Import, Note};
+
+/// Returns the lines of each rule in their order, with `'` for `"`, separated by `; `.
+pub(crate) fn rules(import: &Import) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut lines = import.toml.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("[[site.") && line.ends_with(".rule]]") {
+            let rule: Vec<&str> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+            found.push(rule.join("; ").replace('"', "'"));
+        }
+    }
+    found
+}
+
+/// Asserts that a text is in the result.
+pub(crate) fn has(import: &Import, text: &str) {
+    assert!(import.toml.contains(text), "{text}\n{}", import.toml);
+}
+
+/// Returns true if the message of a note has a text.
+pub(crate) fn has_note(import: &Import, text: &str) -> bool {
+    import.notes.iter().any(|note| note.message.contains(text))
+}
+
+/// Returns true if a note about a weakened restriction has a text in its directive or message.
+pub(crate) fn is_weakened(import: &Import, text: &str) -> bool {
+    let is_about = |note: &&Note| note.directive.contains(text) || note.message.contains(text);
+    import.notes.iter().filter(is_about).any(Note::weakens_access)
+}
+
+/// Returns true if a note says that access may be more open.
+pub(crate) fn is_any_weakened(import: &Import) -> bool {
+    import.notes.iter().any(Note::weakens_access)
+}
