@@ -5,6 +5,7 @@
 
 use rocknet_config::model::RegexPattern;
 
+use crate::directive::Directive;
 use crate::value::Value;
 
 /// A condition of a rule, or its negation.
@@ -140,6 +141,20 @@ pub(crate) fn methods(expression: &str) -> Option<Value> {
     let methods: Vec<&str> = inner.split('|').collect();
     let is_name = |method: &&str| !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase());
     methods.iter().all(is_name).then(|| Value::texts(methods))
+}
+
+/// Returns the condition for the methods that a directive such as `limit_except` or `<Limit>` names. GET includes HEAD,
+/// as in nginx and Apache.
+pub(crate) fn methods_of(directive: &Directive) -> Condition {
+    let mut methods: Vec<String> = directive
+        .arguments
+        .iter()
+        .map(|method| method.to_ascii_uppercase())
+        .collect();
+    if methods.iter().any(|method| method == "GET") && !methods.iter().any(|method| method == "HEAD") {
+        methods.push("HEAD".to_owned());
+    }
+    Condition::new("method", Value::texts(methods))
 }
 
 /// Returns the address, or the network, of an expression such as `^192\.0\.2\.1$` or `^10\.`; `None` for others.

@@ -299,6 +299,23 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     }
 }
 
+/// Notes each field of the block for all other paths that the routes of other blocks get too. `name`: directive that
+/// adds a field. `routes`: settings of the routes.
+pub(crate) fn note_inherited_fields<'s>(
+    name: &str,
+    (root, base): (&Settings, &Settings),
+    routes: &(impl Iterator<Item = &'s Settings> + Clone),
+    site: &mut Site,
+) {
+    for (key, setting) in root.in_order() {
+        let is_inherited = base.get(key) != Some(&setting.value) && routes.clone().any(|route| !route.has(key));
+        if let (Some(field), true) = (key.strip_prefix("headers."), is_inherited) {
+            let directive = Directive::new(name, vec![field.trim_matches('"').to_owned()], setting.line);
+            site.differs(&directive, "the field is added in the routes of other blocks too");
+        }
+    }
+}
+
 /// Values that cancel a setting of the site in a route.
 const CANCELLED: [(&str, Value); 9] = [
     ("proxy", Value::Flag(false)),

@@ -28,6 +28,7 @@ pub mod fuzzing;
 mod hosts;
 mod imported;
 mod include;
+mod lookahead;
 mod marks;
 mod nginx;
 mod note;

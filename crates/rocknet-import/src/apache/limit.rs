@@ -21,16 +21,7 @@ pub(super) fn translate(section: &Directive, patterns: &[String], site: &mut Sit
     if all.is_empty() || !all.iter().all(|d| is(d, "Require", "denied") || is(d, "Deny", "all")) {
         return false;
     }
-    let mut methods: Vec<String> = section
-        .arguments
-        .iter()
-        .map(|method| method.to_ascii_uppercase())
-        .collect();
-    // In Apache, GET includes HEAD.
-    if methods.iter().any(|method| method == "GET") && !methods.iter().any(|method| method == "HEAD") {
-        methods.push("HEAD".to_owned());
-    }
-    let mut conditions = vec![Condition::new("method", Value::texts(methods)).negated_if(is_except)];
+    let mut conditions = vec![condition::methods_of(section).negated_if(is_except)];
     if !patterns.iter().any(|pattern| pattern == "/*") {
         conditions.insert(0, Condition::new("path", Value::texts(patterns)));
     }

@@ -5,7 +5,7 @@ use rocknet_config::template::Scope;
 use crate::access::{access_of, note_shadowed, restrict_covered};
 use crate::condition;
 use crate::directive::Directive;
-use crate::document::{Notes, RuleStage, Site, restore};
+use crate::document::{Notes, RuleStage, Site, SiteRoute, note_inherited_fields, restore};
 use crate::note::MAY_RESTRICT_ACCESS;
 use crate::placeholder;
 use crate::regex;
@@ -75,6 +75,14 @@ impl CaddyBlock<'_> {
             .for_each(|directive| translate_directive(directive, &mut place, site, &mut content));
         let root = site.settings.clone();
         let changed = differences(&root, &base);
+        let is_block = |route: &&SiteRoute| !before.iter().any(|(pattern, _)| *pattern == route.pattern);
+        let routes: Vec<Settings> = site
+            .routes
+            .iter()
+            .filter(is_block)
+            .map(|r| r.settings.clone())
+            .collect();
+        note_inherited_fields("header", (&root, &base), &routes.iter(), site);
         for route in &mut site.routes {
             if !before.iter().any(|(pattern, _)| *pattern == route.pattern) {
                 restore(&mut route.settings, &changed, &base);

@@ -230,6 +230,7 @@ pub(super) fn split<'d>(directive: &'d Directive, named: &NamedMatchers) -> (Pat
     let mut matcher = PathMatcher::default();
     // A path that is the only argument of one of these directives is not a matcher.
     let takes_path = matches!(directive.name.as_str(), "root" | "rewrite" | "redir" | "push") && words.len() == 1;
+    let is_block = matches!(directive.name.as_str(), "handle" | "handle_path" | "route");
     match words.first() {
         _ if takes_path => return (matcher, words),
         Some(&"*") => {}
@@ -240,6 +241,9 @@ pub(super) fn split<'d>(directive: &'d Directive, named: &NamedMatchers) -> (Pat
                 ..PathMatcher::default()
             });
         }
+        // Other arguments are no matchers. Caddy refuses them here, and without one the block would be for every path.
+        Some(path) if path.starts_with('*') && is_block => matcher.path(path),
+        Some(word) if is_block => matcher.error = Some(format!("`{word}` is no matcher")),
         _ => return (matcher, words),
     }
     words.remove(0);

@@ -19,6 +19,12 @@ pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&Locati
             false => site.skip(block, message),
         };
     };
+    if let Some(difference) = test::difference(block) {
+        match difference.weakens_refusals && restricts(block) {
+            true => site.weakens(block, difference.message),
+            false => site.differs(block, difference.message),
+        }
+    }
     let combined = both(guard, &tests);
     let stage = area.map_or(RuleStage::Site, |area| area.stage);
     let every = vec!["/*".to_owned()];

@@ -3,7 +3,7 @@
 use crate::access::access_of;
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
-use crate::document::{Notes, RuleStage, Site, restore};
+use crate::document::{Notes, RuleStage, Site, note_inherited_fields, restore};
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -11,7 +11,7 @@ use super::action;
 use super::area::LocationArea;
 use super::conditional;
 use super::php;
-use super::place::{CaseMode, LocationMatch, Locations, literal, matched, patterns};
+use super::place::{CaseMode, LocationMatch, Locations, is_dotfiles, literal, matched, matches_well_known, patterns};
 use super::precedence::{LocationRoute, note_overridden, rank, selected, without_openings};
 use super::response;
 use super::restriction::{is_denied, restricts};
@@ -42,29 +42,14 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         if matches!(place, LocationMatch::Named) {
             continue;
         }
-        if let LocationMatch::Expression(expression, _) = &place {
+        if let LocationMatch::Expression(expression, case) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
                 php::translate(location, expression, site, locations, upstreams, &restricted);
                 continue;
             }
-            if is_dotfiles(expression) && is_denied(location) && has_upstreams {
-                // Only files and PHP scripts have no names with a dot. Upstreams get every path.
-                let patterns = ["~/\\.".to_owned()];
-                let area = LocationArea::new(location, &patterns, locations);
-                let known = Condition::new("path", Value::text("/.well-known/*")).negated_if(true);
-                let keys = [("respond", Value::Number(403))];
-                action::add(
-                    location,
-                    site,
-                    area.stage,
-                    Some(&area),
-                    &patterns,
-                    &[vec![known]],
-                    &keys,
-                );
-                continue;
-            }
-            if is_dotfiles(expression) && is_denied(location) {
+            // Upstreams get names with a dot too, and files in `/.well-known` are served.
+            let is_needed = || has_upstreams || matches_well_known(expression, *case);
+            if is_dotfiles(expression) && is_denied(location) && !is_needed() {
                 site.unneeded(
                     location,
                     "names that begin with a dot are never served (404), except /.well-known",
@@ -116,6 +101,8 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         root.set("fallback", Value::Flag(false), site.line);
     }
     let mut routes = selected(routes, site);
+    let settings = routes.iter().map(|route| &route.settings);
+    note_inherited_fields("add_header", (&root, &base), &settings, site);
     for LocationRoute { settings, line, .. } in &mut routes {
         restore(settings, &root, &base);
         settings.cancel_inherited_lists(&base, *line);
@@ -270,16 +257,7 @@ fn limit_except(block: &Directive, area: &LocationArea, scope: &mut Scope<'_>, s
              write a rule with `method`";
         return scope.notes.skip(block, message);
     }
-    let mut methods: Vec<String> = block
-        .arguments
-        .iter()
-        .map(|method| method.to_ascii_uppercase())
-        .collect();
-    // In nginx, GET includes HEAD.
-    if methods.iter().any(|method| method == "GET") && !methods.iter().any(|method| method == "HEAD") {
-        methods.push("HEAD".to_owned());
-    }
-    let mut test = vec![Condition::new("method", Value::texts(methods)).negated_if(true)];
+    let mut test = vec![condition::methods_of(block).negated_if(true)];
     if !allow.is_empty() {
         let clients = allow.iter().map(|d| d.argument(0));
         test.push(Condition::new("client", Value::texts(clients)).negated_if(true));
@@ -397,19 +375,6 @@ fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut S
         true => scope.settings.set("root", Value::text(folder), directive.line),
         false => scope.settings.set("alias", Value::text(folder), directive.line),
     }
-}
-
-/// Returns true for the expression of locations that protect names with a leading dot, such as `/\.ht`.
-fn is_dotfiles(expression: &str) -> bool {
-    let rest = expression.strip_prefix('^').unwrap_or(expression);
-    let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
-    // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
-    let mut depth = 0_i32;
-    let has_alternative = expression.replace("(^|/)", "").chars().any(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c == '|' && depth == 0
-    });
-    rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative
 }
 
 /// Returns true if a location is the page of an error status, which `errors` of the site names.

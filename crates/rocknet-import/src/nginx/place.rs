@@ -4,9 +4,9 @@ use rocknet_config::model::RegexPattern;
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
-use crate::regex;
+use crate::{lookahead, regex};
 
-use super::restriction::restricts;
+use super::restriction::{is_denied, restricts};
 use super::try_files::NamedLocations;
 
 /// Locations of a server.
@@ -91,10 +91,20 @@ pub(super) fn matched(location: &Directive) -> LocationMatch {
 const NO_EXPRESSION: &str = "regular expressions of RockNet have no look-ahead and no backreference: write a rule with \
      `path` and `unless`, or a route";
 
-/// Returns an expression as a pattern; `None` if RockNet cannot compile it.
+/// Returns an expression as a pattern; `None` if RockNet cannot compile it, nor an equivalent without look-ahead.
 pub(super) fn regex_of(expression: &str, case: CaseMode) -> Option<String> {
-    let regex = RegexPattern::new(expression, case == CaseMode::Ignored).ok()?;
-    Some(regex.to_string())
+    compiled(expression, case).map(|regex| regex.to_string())
+}
+
+fn compiled(expression: &str, case: CaseMode) -> Option<RegexPattern> {
+    let compile = |expression: &str| RegexPattern::new(expression, case == CaseMode::Ignored).ok();
+    compile(expression).or_else(|| compile(&lookahead::expanded(expression)?))
+}
+
+/// Returns true if an expression matches names in `/.well-known`, or if that is not known.
+pub(super) fn matches_well_known(expression: &str, case: CaseMode) -> bool {
+    let paths = ["/.well-known", "/.well-known/", "/.well-known/x"];
+    compiled(expression, case).is_none_or(|regex| paths.iter().any(|path| regex.matches(path.as_bytes())))
 }
 
 /// Returns the patterns of a location, with notes about differences.
@@ -117,6 +127,12 @@ pub(super) fn patterns(
                 return vec![regex];
             }
             let Some(mut found) = found else {
+                if is_dotfiles(expression) && is_denied(location) {
+                    let message = "regular expressions of RockNet have no look-ahead, so every name that begins with a \
+                         dot is refused here";
+                    site.differs(location, message);
+                    return vec!["~/\\.".to_owned()];
+                }
                 match restricts(location) {
                     true => site.skip_restriction(location, NO_EXPRESSION),
                     false => site.skip(location, NO_EXPRESSION),
@@ -206,6 +222,19 @@ pub(super) fn literal(pattern: &str) -> String {
         text.push(c);
     }
     text
+}
+
+/// Returns true for the expression of locations that protect names with a leading dot, such as `/\.ht`.
+pub(super) fn is_dotfiles(expression: &str) -> bool {
+    let rest = expression.strip_prefix('^').unwrap_or(expression);
+    let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
+    // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
+    let mut depth = 0_i32;
+    let has_alternative = expression.replace("(^|/)", "").chars().any(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == '|' && depth == 0
+    });
+    rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative
 }
 
 /// Returns true for the expressions of locations that run every script.

@@ -29,6 +29,34 @@ pub(super) fn conditions(block: &Directive) -> Option<Vec<Conditions>> {
     }
 }
 
+/// Difference between a test and its conditions.
+pub(super) struct TestDifference {
+    pub message: &'static str,
+    /// True if a refusal by these conditions applies to fewer requests.
+    pub weakens_refusals: bool,
+}
+
+/// Returns the difference between the test of an `if` and the conditions that [`conditions`] returns, if there is one.
+pub(super) fn difference(block: &Directive) -> Option<TestDifference> {
+    let text = block.arguments.join(" ");
+    let text = text.trim().strip_prefix('(')?.trim();
+    let (subject, rest) = text.split_once([' ', ')']).unwrap_or((text, ""));
+    if ["$arg_", "$cookie_"].iter().any(|start| subject.starts_with(start)) {
+        return Some(TestDifference {
+            message: "the name distinguishes upper and lower case, and every value counts, where nginx uses the first one",
+            weakens_refusals: true,
+        });
+    }
+    let operator = rest.trim().split(' ').next().unwrap_or_default();
+    match (subject, operator) {
+        ("$request_uri", "=" | "!=") => Some(TestDifference {
+            message: "the query of the request is ignored, which is a part of `$request_uri`",
+            weakens_refusals: operator == "!=",
+        }),
+        _ => None,
+    }
+}
+
 /// Returns the condition of a test for a file.
 fn existence(test: &str, path: &str) -> Option<Vec<Conditions>> {
     let kinds: &[&str] = match test {
@@ -111,10 +139,56 @@ fn equal(variable: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>
     }
 }
 
-/// Returns true if an expression for the path with its query matches by the path alone. An expression without an anchor
-/// could match in the query.
+/// Returns true if an expression for the path with its query matches by the path alone: it begins with the path, and no
+/// part of it matches the beginning of a query.
 fn is_about_path(expression: &str) -> bool {
-    expression.starts_with("^/") && !expression.contains(['?', '=', '&', '%', '|', '$']) && !expression.contains(".*")
+    let Some(rest) = expression.strip_prefix("^/") else {
+        return false;
+    };
+    let mut chars = rest.chars();
+    while let Some(c) = chars.next() {
+        let is_path = match c {
+            '[' => is_class_of_path(&mut chars),
+            '\\' => chars.next().is_some_and(is_escape_of_path),
+            c => c.is_ascii_alphanumeric() || "/_-~,;:@!+*(){}".contains(c),
+        };
+        if !is_path {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns true if an escape does not match `?`, or what follows it.
+fn is_escape_of_path(escaped: char) -> bool {
+    "dwb./-_~".contains(escaped)
+}
+
+/// Reads a class of an expression up to its end. Returns true if it contains only letters, digits and a few signs.
+fn is_class_of_path(chars: &mut std::str::Chars<'_>) -> bool {
+    let mut before = None;
+    loop {
+        let is_member = match chars.next() {
+            None => return false,
+            Some(']') => return true,
+            Some('\\') => chars.next().is_some_and(|c| c != 'b' && is_escape_of_path(c)),
+            // The range of a letter and a digit contains `?`.
+            Some('-') => {
+                let next = chars.clone().next();
+                let is_range = |of: fn(&char) -> bool| before.as_ref().is_some_and(of) && next.as_ref().is_some_and(of);
+                let is_end = before.is_none() || next == Some(']');
+                let is_letter = |c: &char| c.is_ascii_alphabetic();
+                is_end || is_range(char::is_ascii_digit) || is_range(is_letter)
+            }
+            Some(c) => {
+                before = Some(c);
+                c.is_ascii_alphanumeric() || "/_.~".contains(c)
+            }
+        };
+        if !is_member {
+            return false;
+        }
+    }
 }
 
 /// Returns the alternatives for a variable that must match an expression.
@@ -178,6 +252,14 @@ mod tests {
             ("$request_uri ~* (base64_decode|union.*select)", None),
             ("$request_uri ~* (?:\\?|&)author=", None),
             ("$request_uri ~ ^/a.*b", None),
+            ("$request_uri ~ ^/a[^b]+c", None),
+            ("$request_uri ~ ^/a.+c", None),
+            ("$request_uri ~ ^/a\\Wc", None),
+            ("$request_uri ~ ^/[0-z]", None),
+            (
+                "$request_uri ~ ^/[a-z0-9_-]+\\.php",
+                Some("{ path = \"~^/[a-z0-9_-]+\\\\.php\" }"),
+            ),
             ("$http_x ~ (?!a)", None),
         ] {
             let tree = super::super::read(&format!("if ({test}) {{ return 403; }}")).unwrap();

@@ -115,3 +115,28 @@ fn directives_become_settings() {
         assert!(import.toml.contains(expected), "{expected}\n{}", import.toml);
     }
 }
+
+#[test]
+fn blocks_for_endings_do_not_become_settings_of_the_site() {
+    for text in [
+        "handle *.js {\nheader X-A b\n}",
+        "handle {\nhandle *.js {\nheader X-A b\n}\n}",
+        "@js path *.js\nhandle {\nhandle @js {\nheader X-A b\n}\n}",
+        "@js path *.js\nroute /app/* {\nhandle @js {\nheader X-A b\n}\n}",
+        "handle_path /app/* {\nhandle *.js {\nheader X-A b\n}\n}",
+        "handle a.js {\nheader X-A b\n}",
+    ] {
+        let import = translated(text);
+        let (site, routes) = import.toml.split_once(".route.").unwrap_or((&import.toml, ""));
+        assert!(!site.contains("headers."), "{text}\n{}", import.toml);
+        let is_written = routes.starts_with("\"*.js\"]\nheaders.\"X-A\" = \"b\"");
+        assert!(is_written || !import.notes.is_empty(), "{text}\n{}", import.toml);
+    }
+    let import = translated("handle /api/* {\nreverse_proxy localhost:3000\n}\nhandle {\nheader X-A b\nfile_server\n}");
+    let inherited = "the field is added in the routes of other blocks too";
+    assert!(
+        import.notes.iter().any(|note| note.message == inherited),
+        "{:?}",
+        import.notes
+    );
+}

@@ -271,12 +271,38 @@ fn routes_do_not_inherit_limits_of_the_root_location() {
 
 #[test]
 fn names_with_a_dot_are_refused_before_upstreams() {
-    let dots = "location ~ /\\.(?!well-known) { deny all; }";
-    let import = translated(&format!("{dots} location / {{ proxy_pass http://127.0.0.1:3000; }}"));
-    let expected = "path = '~/\\\\.'; unless = { path = '/.well-known/*' }; respond = 403";
-    assert_eq!(rules(&import), [expected]);
-    assert_eq!(rules(&translated(dots)), [""; 0]);
     let proxy = "location / { proxy_pass http://127.0.0.1:3000; }";
+    // The rule has the expression and the status of the location, without look-ahead.
+    for (location, expected) in [
+        (
+            "location ~ /\\.(?!well-known) { deny all; }",
+            "path = '~/\\\\.(?:$|[^w]|w(?:$|[^e]|e(?:",
+        ),
+        ("location ~ /\\.ht { return 404; }", "path = '~/\\\\.ht'; respond = 404"),
+        ("location ~ /\\. { deny all; }", "path = '~/\\\\.'; respond = 403"),
+        // Every name is refused if the exception has no form.
+        (
+            "location ~ /\\.(?!(well|known)x) { deny all; }",
+            "path = '~/\\\\.'; respond = 403",
+        ),
+    ] {
+        let import = translated(&format!("{location} {proxy}"));
+        let rules = rules(&import);
+        assert!(
+            rules.len() == 1 && rules[0].starts_with(expected),
+            "{location}: {rules:?}"
+        );
+        assert!(!import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    }
+    // Files with such names are never served, except those in `/.well-known`.
+    for location in [
+        "location ~ /\\.(?!well-known) { deny all; }",
+        "location ~ /\\.ht { deny all; }",
+    ] {
+        assert_eq!(rules(&translated(location)), [""; 0], "{location}");
+    }
+    let import = translated("location ~ /\\. { deny all; }");
+    assert_eq!(rules(&import), ["path = '~/\\\\.'; respond = 403"]);
     let import = translated(&format!("location ~ ^/(\\.git|vendor)/ {{ deny all; }} {proxy}"));
     assert_eq!(rules(&import), ["path = ['/.git/*', '/vendor/*']; respond = 403"]);
     let import = translated(&format!(
@@ -338,5 +364,48 @@ fn no_later_location_opens_a_path_of_an_earlier_expression() {
         "location ~ \\.php$ { add_header X-A b always; fastcgi_pass unix:/run/php.sock; }",
     ] {
         assert!(translated(text).toml.contains("route.\"*."), "{text}");
+    }
+}
+
+#[test]
+fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
+    // Texts of tests, and true if a refusal by the test applies to fewer requests.
+    for (test, weakens) in [
+        ("$arg_debug = 1", true),
+        ("$arg_token != secret", true),
+        ("$arg_debug", true),
+        ("$cookie_debug", true),
+        ("$request_uri != /open", true),
+        ("$request_uri = /secret", false),
+        ("$uri != /open", false),
+        ("$request_uri ~ ^/secret/", false),
+    ] {
+        let import = translated(&format!("if ({test}) {{ return 403; }}"));
+        assert_eq!(rules(&import).len(), 1, "{test}: {}", import.toml);
+        assert_eq!(
+            import.notes.iter().any(Note::weakens_access),
+            weakens,
+            "{test}: {:?}",
+            import.notes
+        );
+    }
+    for test in ["$request_uri ~ ^/a[^b]+c", "$request_uri ~ ^/a.+c"] {
+        let import = translated(&format!("if ({test}) {{ return 403; }}"));
+        assert!(rules(&import).is_empty(), "{test}: {}", import.toml);
+        assert!(import.notes.iter().any(Note::weakens_access), "{:?}", import.notes);
+    }
+}
+
+#[test]
+fn fields_of_the_root_location_have_a_note_if_others_get_them() {
+    let inherited = "the field is added in the routes of other blocks too";
+    let root = "location / { add_header X-A b always; }";
+    let import = translated(&format!("{root} location /a/ {{ expires 1d; }}"));
+    assert!(has_note(&import, inherited), "{:?}", import.notes);
+    for others in ["", "location /a/ { add_header X-A c always; }"] {
+        assert!(
+            !has_note(&translated(&format!("{root} {others}")), inherited),
+            "{others}"
+        );
     }
 }
