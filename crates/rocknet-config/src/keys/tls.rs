@@ -154,7 +154,7 @@ pub(super) const KEYS: &[Key] = &[
             max_ms: 730 * DAY_MS,
         },
         "Time for which browsers must use https:// for the site (`Strict-Transport-Security`). The field is sent only \
-         over TLS; `\"0s\"` turns it off. In `dev` mode, with this machine's own CA, or without `redirect`, it is sent \
+         over TLS; with `\"0s\"` it is not sent. In `dev` mode, with this machine's own CA, or without `redirect`, it is sent \
          only if the site sets this key.",
     )
     .sets(&[Target::Tls(field!(hsts)), Target::SiteTls(field!(hsts))])

@@ -54,7 +54,7 @@ impl RegexPattern {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// Fails for an invalid expression, and for one that is too large.
+    /// Fails for an expression that is invalid or too large, and for a group with the name of a placeholder.
     pub fn new(text: &str, ignores_case: bool) -> Result<RegexPattern, RegexError> {
         let error = |message: String, help: &str| {
             let help = help.to_owned();
@@ -99,7 +99,7 @@ impl RegexPattern {
             }
             Err(_) => error(
                 format!("needs more than {} KiB", MAX_COMPILED_BYTES / 1024),
-                "use smaller repetitions than {1000}, or several rules",
+                "write smaller numbers of repetitions, such as {100} in place of {1000}, or several rules",
             ),
         }
     }

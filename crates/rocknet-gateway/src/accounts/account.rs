@@ -34,8 +34,12 @@ impl Account {
         }
     }
 
-    /// Returns the account for scripts that have no account in the configuration. If this process is root, returns
-    /// the first of the usual accounts that exists, otherwise the account of this process.
+    /// Returns the account for scripts that have no account in the configuration: the account of this process, or the
+    /// first of the usual accounts that exists if this process is root.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this process is root and none of the usual accounts exists.
     pub(super) fn default() -> io::Result<Account> {
         if !privileges::is_root() {
             return Ok(Account::Own);

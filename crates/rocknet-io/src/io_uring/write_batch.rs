@@ -1,8 +1,8 @@
 //! Write batch of the ring: small writes are copied into it, and the next system call of the ring sends them.
 //!
-//! A send is tried once, during submission, and never remains in flight. Bytes that the socket does not accept are
-//! returned to the link. The memory of the batch is therefore no longer read once the call has returned and its
-//! completions were processed. A complete send posts no completion.
+//! A send is tried once, during submission, and never remains in flight. The driver returns bytes that the socket does
+//! not accept to their connection. The memory of the batch is therefore no longer read once the call has returned and
+//! its completions were processed. A complete send posts no completion.
 
 use super::kernel::Operation;
 
@@ -94,7 +94,8 @@ impl WriteBatch {
         self.queued == self.writes.len()
     }
 
-    /// Returns the part of a write after the first `sent` bytes.
+    /// Returns the part of a write after the first `sent` bytes. It is empty for no write, and if `sent` is not less than
+    /// the length of the write.
     pub fn unsent_part(&self, write: Option<WriteIndex>, sent: usize) -> &[u8] {
         let write = write.and_then(|write| self.writes.get(write as usize));
         write

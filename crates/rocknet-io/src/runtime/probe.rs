@@ -24,7 +24,7 @@ pub fn io_uring_unavailable() -> Option<String> {
 
 /// Creates a ring, and sends two messages over a socket pair.
 fn attempt() -> io::Result<()> {
-    // Reads at most one of the runtime's own events per poll, which is enough for this test.
+    // The argument bounds the readiness events that the event loop reads from epoll in one poll. One is enough here.
     Runtime::with_io_uring(1)?.block_on(async {
         let driver = current().ok_or(io::ErrorKind::Other)?;
         let (ours, theirs) = UnixStream::pair()?;
@@ -32,7 +32,7 @@ fn attempt() -> io::Result<()> {
         theirs.set_nonblocking(true)?;
         let mut ours = UringStream::new(driver.clone(), ours.into());
         let mut theirs = UringStream::new(driver, theirs.into());
-        // Sends two messages, so that the second one is received by an operation that already waits.
+        // The second message is received by the multishot receive that the first one has started.
         for _ in 0..2 {
             let mut queue = SendQueue::default();
             queue.buffer().extend_from_slice(WORD);

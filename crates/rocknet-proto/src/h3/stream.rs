@@ -121,7 +121,7 @@ impl Streams {
 
     #[inline]
     fn position(&self, id: StreamId) -> Option<usize> {
-        // Recent streams are at the end.
+        // Most recent streams are near the end.
         self.numbers.iter().rposition(|&number| number == id.0)
     }
 

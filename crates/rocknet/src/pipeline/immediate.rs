@@ -20,7 +20,8 @@ use crate::upgrade;
 use crate::worker::Worker;
 
 /// Returns the response of the route itself, for which the handler is not called: 404 for an `internal` route, a
-/// redirect, or 501 for a tunnel if the handler accepts no tunnels. `values`: values of the request for placeholders.
+/// redirect, 400 if a redirect needs a host that the request does not have, or 501 for a tunnel if the handler accepts
+/// no tunnels. `values`: values of the request for placeholders.
 pub(super) fn route_response(
     endpoint: &Endpoint,
     request: &Request<'_>,
@@ -56,7 +57,7 @@ pub(super) fn redirect(status: u16, location: &[u8]) -> Response {
 /// Adds the endpoint of a path to the worker cache after its handler has responded immediately to GET or HEAD. A path
 /// is added only if a route names it exactly and the request contains it in the same form. The configuration bounds the
 /// number of such paths, so clients cannot fill the cache. `key`: number of the site, with `AFTER_RULES` if its rules
-/// were applied. `is_file_path`: true if a file can have the path.
+/// were applied. `is_file_path`: false for a path that no file can have, such as one with `%2f`.
 pub(super) fn cache_endpoint(
     worker: &Worker,
     key: u32,

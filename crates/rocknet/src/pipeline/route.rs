@@ -24,7 +24,7 @@ pub(super) struct Resolved<'a> {
     pub endpoint: &'a Arc<Endpoint>,
     /// Decoded and normalized path.
     pub path: Cow<'a, str>,
-    /// True if a file can have this path.
+    /// False for a path that no file can have, such as one with `%2f`.
     pub is_file_path: bool,
 }
 
