@@ -94,8 +94,8 @@ impl WriteBatch {
         self.queued == self.writes.len()
     }
 
-    /// Returns the part of a write after the first `sent` bytes. It is empty for no write, and if `sent` is not less than
-    /// the length of the write.
+    /// Returns the part of a write after the first `sent` bytes. It is empty without a write, and if `sent` is not less
+    /// than the length of the write.
     pub fn unsent_part(&self, write: Option<WriteIndex>, sent: usize) -> &[u8] {
         let write = write.and_then(|write| self.writes.get(write as usize));
         write
