@@ -8,6 +8,7 @@ use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_proto::request::Request;
 
+use crate::store::MemoryStore;
 use crate::{Responses, litespeed};
 
 /// A cached route.
@@ -20,8 +21,10 @@ pub(crate) struct CachedRoute {
     pub route: Arc<Route>,
     /// Names in lower case of fields that the handler sets in requests.
     pub replaced: Vec<String>,
-    /// The store.
+    /// The store of all routes.
     pub responses: Arc<Responses>,
+    /// The memory of the route.
+    pub memory: Arc<MemoryStore>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
     /// request only after the lookup of a script.
     pub answers_now: bool,
@@ -32,10 +35,11 @@ impl CachedRoute {
     /// called for each response of the handler.
     pub fn finish(&self, request: &Request<'_>, response: &mut Response) {
         if self.settings.litespeed {
-            for purge in litespeed::purges(&response.fields, &self.route.label.site, request) {
-                self.responses.purge(&purge);
+            let purges = litespeed::purges(&response.fields, &self.route.label.site, request);
+            if !purges.is_empty() {
+                self.responses.purge(&purges);
             }
-            litespeed::strip(&mut response.fields);
+            litespeed::split_off(&mut response.fields);
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A task of the worker receives the body at the speed of the upstream, so a slow client delays no other client, and
 //! the body is complete even if the client has left. A body that becomes larger than the limit is not stored: its rest
-//! is received at the speed of the client, as without a cache.
+//! is received at the speed of the client, as without a cache. After the client has left, the rest must arrive within a
+//! limited time, because a stream may have no end.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -28,7 +29,9 @@ pub struct FillLimits {
     pub all: u64,
     /// Deadline for the next piece.
     pub deadline: Deadline,
-    /// Maximum number of ticks without a piece.
+    /// Deadline for the whole rest of the body after the client has left.
+    pub abandonment: Deadline,
+    /// Maximum number of ticks without a piece, and for the rest of a body whose client has left.
     pub ticks: u32,
 }
 
@@ -70,6 +73,10 @@ struct Fill {
     trailers: Option<FieldList>,
     /// The task of the client.
     reader: Option<Waker>,
+    /// The task that receives, until the client has left.
+    receiver: Option<Waker>,
+    /// True once the client has left.
+    has_left: bool,
 }
 
 enum FillState {
@@ -96,6 +103,8 @@ pub fn start(
         state: FillState::Filling,
         trailers: None,
         reader: None,
+        receiver: None,
+        has_left: false,
     }));
     runtime::spawn(receive(Rc::clone(&fill), source, limits, done));
     FillReader {
@@ -113,8 +122,9 @@ async fn receive(
     done: impl FnOnce(Option<Bytes>),
 ) {
     let mut size = 0;
+    let mut is_abandoned = false;
     let state = loop {
-        match next_piece(&mut *source, &limits).await {
+        match next_piece(&mut *source, &limits, &fill, &mut is_abandoned).await {
             Some(Ok(piece)) => {
                 let length = piece.len() as u64;
                 size += length;
@@ -149,16 +159,30 @@ async fn receive(
     done(whole);
 }
 
-/// Returns the next piece, or an error after the deadline.
-async fn next_piece(source: &mut dyn Stream, limits: &FillLimits) -> Option<io::Result<Bytes>> {
+/// Returns the next piece, or an error after a deadline. `is_abandoned`: true once the deadline for the rest is set.
+async fn next_piece(
+    source: &mut dyn Stream,
+    limits: &FillLimits,
+    fill: &RefCell<Fill>,
+    is_abandoned: &mut bool,
+) -> Option<io::Result<Bytes>> {
     limits.deadline.set(limits.ticks);
     let mut piece = source.next();
-    poll_fn(|context| match piece.as_mut().poll(context) {
-        Poll::Ready(piece) => Poll::Ready(piece),
-        Poll::Pending if limits.deadline.poll_past(context.waker()) => {
-            Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())))
+    poll_fn(|context| {
+        let mut filling = fill.borrow_mut();
+        if filling.has_left && !*is_abandoned {
+            *is_abandoned = true;
+            limits.abandonment.set(limits.ticks);
+        } else if !filling.has_left {
+            filling.receiver = Some(context.waker().clone());
         }
-        Poll::Pending => Poll::Pending,
+        drop(filling);
+        let is_late = *is_abandoned && limits.abandonment.poll_past(context.waker());
+        match piece.as_mut().poll(context) {
+            Poll::Ready(piece) if !is_late || piece.is_none() => Poll::Ready(piece),
+            Poll::Pending if !is_late && !limits.deadline.poll_past(context.waker()) => Poll::Pending,
+            _ => Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into()))),
+        }
     })
     .await
 }
@@ -222,6 +246,19 @@ impl FillReader {
                 fill.budget.release(reserved);
                 Poll::Ready(None)
             }
+        }
+    }
+}
+
+impl Drop for FillReader {
+    fn drop(&mut self) {
+        let receiver = {
+            let mut fill = self.fill.borrow_mut();
+            fill.has_left = true;
+            fill.receiver.take()
+        };
+        if let Some(receiver) = receiver {
+            receiver.wake();
         }
     }
 }

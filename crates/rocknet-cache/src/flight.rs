@@ -17,8 +17,9 @@ pub struct Flights {
 }
 
 /// One forwarded request, and the requests that wait for it.
-#[derive(Default)]
 pub struct Flight {
+    /// Uptime in milliseconds when the request was forwarded.
+    started_ms: u64,
     state: Mutex<State>,
 }
 
@@ -30,8 +31,16 @@ struct State {
     response: Option<Arc<StoredResponse>>,
     /// True if the resource was changed meanwhile, so that the response may be out of date.
     is_invalidated: bool,
-    /// Tasks that wait. A task keeps its place.
+    /// Places of tasks that wait; `None`: the place is free.
     waiting: Vec<Option<Waker>>,
+    /// Free places.
+    free: Vec<usize>,
+}
+
+/// A request that waits. Dropping it frees its place.
+struct Waiter<'f> {
+    flight: &'f Flight,
+    place: Option<usize>,
 }
 
 /// Role of a request.
@@ -55,12 +64,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Flights {
-    /// Joins the requests for a key.
-    pub fn join(self: &Arc<Flights>, key: &[u8]) -> Joined {
+    /// Joins the requests for a key. `now_ms`: uptime in milliseconds.
+    pub fn join(self: &Arc<Flights>, key: &[u8], now_ms: u64) -> Joined {
         match lock(&self.flights).entry(key.into()) {
             Entry::Occupied(entry) => Joined::Waits(Arc::clone(entry.get())),
             Entry::Vacant(entry) => {
-                let flight = Arc::clone(entry.insert(Arc::default()));
+                let flight = Arc::new(Flight {
+                    started_ms: now_ms,
+                    state: Mutex::default(),
+                });
+                entry.insert(Arc::clone(&flight));
                 Joined::Leads(Leader {
                     flights: Arc::clone(self),
                     key: key.into(),
@@ -86,32 +99,53 @@ impl Flights {
 }
 
 impl Flight {
+    /// Returns the time in milliseconds since the request was forwarded.
+    pub fn age_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.started_ms)
+    }
+
     /// Waits until the forwarded request has ended, or until the deadline. Returns its response if it may be used for
     /// other requests.
     pub async fn landed(&self, deadline: &Deadline) -> Option<Arc<StoredResponse>> {
-        let mut place = None;
+        let mut waiter = Waiter {
+            flight: self,
+            place: None,
+        };
         poll_fn(|context| {
             let mut state = lock(&self.state);
             if state.has_landed {
                 return Poll::Ready(state.response.clone());
             }
             if deadline.poll_past(context.waker()) {
-                if let Some(place) = place {
-                    state.waiting[place] = None;
-                }
                 return Poll::Ready(None);
             }
-            let waker = Some(context.waker().clone());
-            match place {
-                Some(place) => state.waiting[place] = waker,
-                None => {
-                    place = Some(state.waiting.len());
-                    state.waiting.push(waker);
-                }
-            }
+            let place = *waiter.place.get_or_insert_with(|| state.place());
+            state.waiting[place] = Some(context.waker().clone());
             Poll::Pending
         })
         .await
+    }
+}
+
+impl State {
+    /// Returns a free place.
+    fn place(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.waiting.push(None);
+            self.waiting.len() - 1
+        })
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let mut state = lock(&self.flight.state);
+        // The places are gone once the request has ended.
+        if let Some(waker) = state.waiting.get_mut(place) {
+            *waker = None;
+            state.free.push(place);
+        }
     }
 }
 
@@ -121,7 +155,7 @@ impl Leader {
         lock(&self.flight.state).is_invalidated
     }
 
-    /// Returns true if other requests wait.
+    /// Returns true if other requests wait or have waited.
     pub fn has_waiting(&self) -> bool {
         !lock(&self.flight.state).waiting.is_empty()
     }
@@ -144,5 +178,46 @@ impl Drop for Leader {
             std::mem::take(&mut state.waiting)
         };
         waiting.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Context;
+    use std::time::Duration;
+
+    use rocknet_io::wheel::Wheel;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_leave_free_their_places() {
+        let flights = Arc::new(Flights::default());
+        let Joined::Leads(leader) = flights.join(b"key", 1_000) else {
+            panic!("the first request leads");
+        };
+        let Joined::Waits(flight) = flights.join(b"key", 3_000) else {
+            panic!("the second request waits");
+        };
+        assert_eq!(flight.age_ms(3_000), 2_000);
+        assert!(!leader.has_waiting());
+        let wheel = Wheel::new(Duration::from_millis(10), 1);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            let deadlines = [wheel.deadline(), wheel.deadline()];
+            deadlines.iter().for_each(|deadline| deadline.set(1));
+            let mut first = Box::pin(flight.landed(&deadlines[0]));
+            let mut second = Box::pin(flight.landed(&deadlines[1]));
+            assert!(first.as_mut().poll(&mut context).is_pending());
+            assert!(second.as_mut().poll(&mut context).is_pending());
+            // One client leaves, and the other one waits for too long.
+            drop(first);
+            assert!((0..3).map(|_| wheel.advance()).sum::<usize>() >= 1);
+            assert!(matches!(second.as_mut().poll(&mut context), Poll::Ready(None)));
+        }
+        assert_eq!(lock(&flight.state).waiting.len(), 2);
+        assert!(leader.has_waiting());
+        drop(leader);
+        assert!(matches!(flights.join(b"key", 0), Joined::Leads(_)));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::{Body, Response};
 use rocknet_handler::{ExchangeRef, HandlerOutput};
-use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::conditional::Validators;
 use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
@@ -16,13 +16,11 @@ use crate::counters::Counted;
 use crate::fill::{self, FillLimits};
 use crate::flight::Leader;
 use crate::key::Key;
-use crate::litespeed;
-use crate::policy::{self, NotStored, RequestFacts, Terms, Times};
+use crate::policy::{NotStored, RequestFacts, Times};
 use crate::respond;
 use crate::status::{CacheStatus, Forwarded, add_status};
+use crate::storable;
 use crate::stored::StoredResponse;
-use crate::tags;
-use crate::vary::Variation;
 
 /// Time in milliseconds for which requests for a key do not wait for each other after a response that is not stored.
 const UNCACHEABLE_MS: u64 = 10_000;
@@ -62,7 +60,8 @@ pub(crate) async fn call(cached: &CachedRoute, exchange: Exchange) -> HandlerOut
 }
 
 /// Forwards a GET request. `leader`: lets other requests wait for its response. `stored`: the stale response, whose
-/// validators are sent. `is_late`: the request has waited for another one.
+/// validators are sent. `is_late`: another request for the key is forwarded, and this one does not wait for
+/// it any longer.
 pub(crate) async fn forward(
     cached: Arc<CachedRoute>,
     mut exchange: Exchange,
@@ -113,45 +112,58 @@ pub(crate) async fn forward(
         is_collapsed: false,
         detail,
     };
-    let stored_form = storable(&cached, &facts, &response, times, &request);
-    let tags = tags::of_response(&response.fields);
+    let properties = storable::properties(&cached, &facts, &response, times, &request);
+    let is_confirmed = response.status == Status::NOT_MODIFIED && !keeps_preconditions;
+    let confirmed = stored
+        .as_ref()
+        .filter(|_| is_confirmed)
+        .map(|stale| (stale, storable::confirm(&cached, &facts, stale, &response, times)));
     cached.finish(&request, &mut response);
-    if let Some(stale) = &stored {
-        if response.status == Status::NOT_MODIFIED && !keeps_preconditions {
-            let fresh = confirm(&cached, &facts, stale, &response, times);
-            let is_stored = fresh.is_some();
-            let current = fresh.unwrap_or_else(|| Arc::clone(stale));
-            if is_stored {
-                store(&cached, key, &current, leader, changes);
-            }
-            let age = Some(current.terms.age_ms(times.received_ms) / 1000);
-            return respond::from_stored(&current, &request, &services, age, replaced(is_stored, None)).into();
-        }
-        if matches!(code, 500 | 502..=504) && stale.terms.serves_errors(times.received_ms) {
-            let age = Some(stale.terms.age_ms(times.received_ms) / 1000);
-            let status = replaced(false, Some("stale-if-error"));
-            return respond::from_stored(stale, &request, &services, age, status).into();
-        }
+    if let Some((stale, fresh)) = confirmed {
+        let result = fresh.and_then(|fresh| store(&cached, key, &fresh, leader, changes).map(|()| fresh));
+        let detail = result.as_ref().err().map(|not_stored| not_stored.as_str());
+        let is_stored = result.is_ok();
+        let current = result.unwrap_or_else(|_| Arc::clone(stale));
+        let age = Some(current.terms.age_ms(times.received_ms) / 1000);
+        let mut sent = respond::from_stored(&current, &request, &services, age, replaced(is_stored, detail));
+        // A cookie is for this client. The stored response has none.
+        let cookies = response
+            .fields
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("Set-Cookie"));
+        cookies.for_each(|(name, value)| sent.fields.add(name, value));
+        sent.upstream = response.upstream;
+        return sent.into();
     }
-    match stored_form {
-        Ok((terms, variation)) => {
+    if let Some(stale) = &stored
+        && matches!(code, 500 | 502..=504)
+        && stale.terms.serves_errors(times.received_ms)
+    {
+        let age = Some(stale.terms.age_ms(times.received_ms) / 1000);
+        let status = replaced(false, Some("stale-if-error"));
+        return respond::from_stored(stale, &request, &services, age, status).into();
+    }
+    match properties {
+        Ok(storable) => {
             let body = std::mem::take(&mut response.body);
             let body = match body.into_bytes() {
                 Ok(bytes) => {
-                    let whole = Arc::new(StoredResponse::new(&response, bytes, terms, variation, tags));
-                    store(&cached, key, &whole, leader, changes);
+                    let whole = Arc::new(StoredResponse::new(&response, bytes, storable));
+                    let result = store(&cached, key, &whole, leader, changes);
+                    let detail = result.err().map(NotStored::as_str);
                     let age = response
                         .fields
                         .value("Age")
                         .map(|_| whole.terms.age_ms(times.received_ms) / 1000);
-                    let mut sent = respond::from_stored(&whole, &request, &services, age, status(true, None));
+                    let status = status(result.is_ok(), detail);
+                    let mut sent = respond::from_stored(&whole, &request, &services, age, status);
                     sent.upstream = response.upstream;
                     return sent.into();
                 }
                 Err(body) => body,
             };
             let Body::Stream(source) = body else {
-                // `storable` permits no other body.
+                // `storable::properties` permits no other body.
                 response.body = body;
                 return HandlerOutput::Response(response);
             };
@@ -163,21 +175,23 @@ pub(crate) async fn forward(
             };
             let limits = FillLimits {
                 budget: Arc::clone(&cached.responses.budget),
-                all: cached.responses.memory.capacity() / FILL_SHARE,
+                all: cached.memory.capacity() / FILL_SHARE,
                 size: cached.settings.max_object,
                 deadline: services.wheel.deadline(),
+                abandonment: services.wheel.deadline(),
                 ticks,
             };
             let key = key.clone();
             let filled = Arc::clone(&cached);
             let reader = fill::start(source, limits, move |whole| match whole {
                 Some(whole) => {
-                    let whole = Arc::new(StoredResponse::new(&head, whole, terms, variation, tags));
-                    store(&filled, &key, &whole, leader, changes);
+                    let whole = Arc::new(StoredResponse::new(&head, whole, storable));
+                    // The client has got the head with `Cache-Status` already.
+                    let _ = store(&filled, &key, &whole, leader, changes);
                 }
                 None => {
                     let until = services.clock.uptime_ms() + UNCACHEABLE_MS;
-                    filled.responses.memory.mark_uncacheable(&key, until);
+                    filled.memory.mark_uncacheable(&key, until);
                 }
             });
             response.body = Body::Stream(Box::new(reader));
@@ -186,7 +200,7 @@ pub(crate) async fn forward(
         Err(not_stored) => {
             if leader.as_ref().is_some_and(Leader::has_waiting) || has_preconditions {
                 let until = times.received_ms + UNCACHEABLE_MS;
-                cached.responses.memory.mark_uncacheable(key, until);
+                cached.memory.mark_uncacheable(key, until);
             }
             drop(leader);
             add_status(&mut response, status(false, Some(not_stored.as_str())));
@@ -223,71 +237,28 @@ fn validating(
     Rc::new(original.with_replaced_fields(&PRECONDITIONS, &added))
 }
 
-/// Returns the terms and the variation of a response that may be stored.
-fn storable(
+/// Stores a response and sends it to the requests that wait for it. `changes`: number of changes when the request was
+/// forwarded. It decides for a request without a leader, which is not among those that a change of one resource finds.
+///
+/// # Errors
+///
+/// Returns the reason why the response was not stored, such as a change of its resource meanwhile.
+fn store(
     cached: &CachedRoute,
-    facts: &RequestFacts,
-    response: &Response,
-    times: Times,
-    request: &Request<'_>,
-) -> Result<(Terms, Variation), NotStored> {
-    let terms = policy::terms(facts, response.status, &response.fields, times, &cached.settings)?;
-    if cached.responses.memory.capacity() == 0 {
-        return Err(NotStored::NoMemory);
-    }
-    let max = cached.settings.max_object;
-    // A stream of events has no end.
-    let is_endless = |value: &str| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream");
-    if response.fields.value("Content-Type").is_some_and(is_endless) {
-        return Err(NotStored::Body);
-    }
-    let has_storable_body = match &response.body {
-        Body::Empty => true,
-        Body::Bytes(bytes) => bytes.len() as u64 <= max,
-        Body::Stream(stream) => stream.length().is_none_or(|length| length <= max),
-        Body::File(_) | Body::Parts(_) | Body::Tunnel(_) | Body::Abort => false,
+    key: &Key,
+    response: &Arc<StoredResponse>,
+    leader: Option<Leader>,
+    changes: u64,
+) -> Result<(), NotStored> {
+    let is_current = || match &leader {
+        Some(leader) => !leader.is_invalidated(),
+        None => cached.responses.changes() == changes,
     };
-    if !has_storable_body {
-        return Err(NotStored::Body);
-    }
-    let cookies = match cached.settings.litespeed {
-        true => litespeed::vary_cookies(&response.fields),
-        false => Vec::new(),
-    };
-    let variation =
-        Variation::of(&response.fields, &request.fields, &cookies, &cached.replaced).ok_or(NotStored::Vary)?;
-    Ok((terms, variation))
-}
-
-/// Returns a stale response with the fields and the new terms of a 304 that has confirmed it (RFC 9111 §4.3.4); `None`
-/// if it must not be stored any longer.
-fn confirm(
-    cached: &CachedRoute,
-    facts: &RequestFacts,
-    stale: &StoredResponse,
-    confirmed: &Response,
-    times: Times,
-) -> Option<Arc<StoredResponse>> {
-    let fields = stale.updated_fields(&confirmed.fields);
-    let terms = policy::terms(facts, stale.status, &fields, times, &cached.settings).ok()?;
-    Some(Arc::new(stale.validated(fields, terms)))
-}
-
-/// Stores a response, unless its resource was changed meanwhile, and sends it to the requests that wait for it.
-/// `changes`: number of changes when the request was forwarded. It decides for a request without a leader, which is not
-/// among those that a change of one resource finds.
-fn store(cached: &CachedRoute, key: &Key, response: &Arc<StoredResponse>, leader: Option<Leader>, changes: u64) {
-    let is_outdated = match &leader {
-        Some(leader) => leader.is_invalidated(),
-        None => cached.responses.changes() != changes,
-    };
-    if is_outdated {
-        return;
-    }
-    cached.responses.memory.put(key, response);
+    cached.memory.put(key, response, is_current)?;
     if let Some(leader) = leader {
         leader.land(Arc::clone(response));
     }
+    Ok(())
 }
 
 fn validators(response: &Response) -> Validators<'_> {

@@ -5,57 +5,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet_config::model::ResponseCache;
-use rocknet_handler::client::Client;
-use rocknet_handler::exchange::{Exchange, RequestBody};
+use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
-use rocknet_handler::interim::InterimSender;
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
-use rocknet_handler::tls_info::TlsInfo;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
-use rocknet_io::runtime;
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
-use crate::cache_control::Directives;
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
 use crate::flight::Joined;
-use crate::key::{self, Key};
+use crate::plan::{Found, Plan};
 use crate::policy::{RequestFacts, Use};
+use crate::revalidate::revalidate;
 use crate::status::{CacheStatus, Forwarded, add_status};
 use crate::stored::StoredResponse;
-use crate::{Responses, cookies, forward, litespeed, respond};
+use crate::{Responses, forward, litespeed, respond};
 
-/// Maximum time that a request waits for the response to another request for the same key. After it, the request is
-/// forwarded on its own.
+/// Maximum time after a request was forwarded in which other requests for the same key wait for its response. After it,
+/// they are forwarded on their own.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Responds from the store of responses, or by an inner handler.
 pub struct CacheHandler(Arc<CachedRoute>);
-
-/// Use of the cache for one request. The key is not boxed, because a box would be an allocation for each request.
-#[allow(clippy::large_enum_variant)]
-enum Plan {
-    /// The request is forwarded.
-    Bypass(Forwarded),
-    /// The request is forwarded, and invalidates what is stored for its URI.
-    Invalidate,
-    /// A response is looked up under this key.
-    Lookup(Key),
-}
-
-/// Result of a lookup.
-enum Found {
-    /// The response may be sent. True: it is stale, and is validated in the background.
-    Usable(Arc<StoredResponse>, bool),
-    /// The request is forwarded for this reason, with the validators of the stale response if there is one.
-    Missing(Forwarded, Option<Arc<StoredResponse>>),
-}
 
 impl CacheHandler {
     /// Puts the cache in front of a handler. `looks_up_scripts`: the handler serves a directory tree with scripts.
@@ -73,6 +50,7 @@ impl CacheHandler {
             inner,
             settings,
             route,
+            memory: Arc::clone(&responses.memory),
             responses,
             replaced,
         }))
@@ -217,145 +195,42 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         return finished(&cached, &services, &request, output, CacheStatus::forwarded(reason));
     }
     let now_ms = services.clock.uptime_ms();
-    let resource = cached.responses.memory.get(&key);
+    let resource = cached.memory.get(&key);
     if resource.is_some_and(|resource| now_ms < resource.uncacheable_until_ms) {
         return forward::forward(cached, exchange, &key, None, stored, reason, false).await;
     }
-    match cached.responses.flights.join(&key) {
-        Joined::Leads(leader) => forward::forward(cached, exchange, &key, Some(leader), stored, reason, false).await,
-        Joined::Waits(flight) => {
-            let deadline = services.wheel.deadline();
-            deadline.set(services.wheel.ticks(MAX_WAIT));
-            let response = flight.landed(&deadline).await;
-            let now_ms = services.clock.uptime_ms();
-            let usable = response.filter(|response| {
-                response.variation.matches(&request.fields)
-                    && response.terms.permitted(now_ms, cached.obeyed(&facts.directives)) == Use::Fresh
-                    && (!facts.has_authorization || response.is_for_authorization())
-            });
-            match usable {
-                Some(stored) => {
-                    cached.responses.counters.count(&services, Counted::Collapsed);
-                    let status = CacheStatus::Forwarded {
-                        reason,
-                        status: None,
-                        is_stored: false,
-                        is_collapsed: true,
-                        detail: None,
-                    };
-                    let age = Some(stored.terms.age_ms(now_ms) / 1000);
-                    respond::from_stored(&stored, &request, &services, age, status).into()
-                }
-                None => forward::forward(cached, exchange, &key, None, stored, reason, true).await,
-            }
+    let flight = match cached.responses.flights.join(&key, now_ms) {
+        Joined::Leads(leader) => {
+            return forward::forward(cached, exchange, &key, Some(leader), stored, reason, false).await;
         }
+        Joined::Waits(flight) => flight,
+    };
+    let wait = MAX_WAIT.saturating_sub(Duration::from_millis(flight.age_ms(now_ms)));
+    let mut response = None;
+    if !wait.is_zero() {
+        let deadline = services.wheel.deadline();
+        deadline.set(services.wheel.ticks(wait));
+        response = flight.landed(&deadline).await;
     }
-}
-
-impl CachedRoute {
-    /// Decides on the use of the cache.
-    fn plan(
-        &self,
-        request: &Request<'_>,
-        has_body: bool,
-        user: Option<&str>,
-        tls: Option<&TlsInfo>,
-        peer: Client,
-    ) -> Plan {
-        match request.method {
-            Method::Get | Method::Head => {}
-            Method::Options | Method::Trace | Method::Connect => return Plan::Bypass(Forwarded::Method),
-            _ => return Plan::Invalidate,
-        }
-        let is_bypassed = has_body
-            || request.upgrade.is_some()
-            || user.is_some()
-            // The application may know the user by the certificate.
-            || tls.is_some_and(|tls| tls.client.is_some())
-            || cookies::has_any(&self.settings.bypass_cookies, &request.fields);
-        if is_bypassed {
-            return Plan::Bypass(Forwarded::Bypass);
-        }
-        match key::of_request(request, &self.route, tls.is_some(), peer) {
-            Some(key) => Plan::Lookup(key),
-            None => Plan::Bypass(Forwarded::Bypass),
-        }
-    }
-
-    /// Returns the directives of a request if they are obeyed.
-    fn obeyed<'d>(&self, directives: &'d Directives) -> Option<&'d Directives> {
-        self.settings.obey_clients.then_some(directives)
-    }
-
-    fn look_up(&self, key: &[u8], request: &Request<'_>, services: &Services) -> Found {
-        let Some(resource) = self.responses.memory.get(key) else {
-            return Found::Missing(Forwarded::UriMiss, None);
-        };
-        let Some(stored) = resource.select(&request.fields) else {
-            let reason = if resource.variants.is_empty() {
-                Forwarded::UriMiss
-            } else {
-                Forwarded::VaryMiss
-            };
-            return Found::Missing(reason, None);
-        };
-        let stored = Arc::clone(stored);
-        if request.fields.contains(KnownField::Authorization) && !stored.is_for_authorization() {
-            return Found::Missing(Forwarded::Request, None);
-        }
-        let now_ms = services.clock.uptime_ms();
-        let directives = self
-            .settings
-            .obey_clients
-            .then(|| RequestFacts::of(&request.fields).directives);
-        match stored.terms.permitted(now_ms, directives.as_ref()) {
-            Use::Fresh => Found::Usable(stored, false),
-            Use::StaleWhileRevalidate => Found::Usable(stored, true),
-            Use::AfterValidation => {
-                let is_fresh = stored.terms.is_fresh(now_ms);
-                let reason = if is_fresh { Forwarded::Request } else { Forwarded::Stale };
-                Found::Missing(reason, Some(stored))
-            }
-        }
-    }
-
-    /// Drops what is stored for the URI of a request that may have changed its resource (RFC 9111 §4.4).
-    fn invalidate(&self, request: &Request<'_>, is_secure: bool, peer: Client, response: &Response) {
-        if !matches!(response.status.code(), 200..400) {
-            return;
-        }
-        let drop_target = |target: &[u8]| {
-            let mut prefix = Key::new();
-            key::of_uri(&mut prefix, &self.route, is_secure, request.authority, target);
-            self.responses.invalidate(&prefix);
-        };
-        drop_target(request.target);
-        // The key of a request that the rules have rewritten has more parts.
-        if let Some(key) = key::of_request(request, &self.route, is_secure, peer) {
-            self.responses.invalidate(&key);
-        }
-        for name in ["Location", "Content-Location"] {
-            if let Some(target) = response
-                .fields
-                .value(name)
-                .and_then(|uri| same_origin(uri, request.authority))
-            {
-                drop_target(target.as_bytes());
-            }
-        }
-    }
-}
-
-/// Returns path and query of a URI reference with this authority; `None` for another one.
-fn same_origin<'u>(uri: &'u str, authority: &[u8]) -> Option<&'u str> {
-    let uri = uri.split('#').next().unwrap_or_default();
-    if uri.starts_with('/') && !uri.starts_with("//") {
-        return Some(uri);
-    }
-    let (_, rest) = uri.split_once("://")?;
-    let path = rest.find('/')?;
-    let (host, target) = rest.split_at(path);
-    host.as_bytes().eq_ignore_ascii_case(authority).then_some(target)
+    let now_ms = services.clock.uptime_ms();
+    let usable = response.filter(|response| {
+        response.variation.matches(&request.fields)
+            && response.terms.permitted(now_ms, cached.obeyed(&facts.directives)) == Use::Fresh
+            && (!facts.has_authorization || response.is_for_authorization())
+    });
+    let Some(stored) = usable else {
+        return forward::forward(cached, exchange, &key, None, stored, reason, true).await;
+    };
+    cached.responses.counters.count(&services, Counted::Collapsed);
+    let status = CacheStatus::Forwarded {
+        reason,
+        status: None,
+        is_stored: false,
+        is_collapsed: true,
+        detail: None,
+    };
+    let age = Some(stored.terms.age_ms(now_ms) / 1000);
+    respond::from_stored(&stored, &request, &services, age, status).into()
 }
 
 /// Returns true if the fields of a request announce a body.
@@ -375,53 +250,6 @@ fn hit(stored: &StoredResponse, request: &Request<'_>, services: &Services) -> R
         age,
         CacheStatus::Hit(stored.terms.ttl(now_ms)),
     )
-}
-
-/// Validates a stale response in the background, unless another request does so.
-fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Key, stored: Arc<StoredResponse>) {
-    let Joined::Leads(leader) = cached.responses.flights.join(&key) else {
-        return;
-    };
-    let copy = Exchange {
-        services: Rc::clone(&exchange.services),
-        request: Rc::clone(&exchange.request),
-        body: RequestBody::empty(),
-        interim: InterimSender::default(),
-        path: exchange.path.clone(),
-        is_file_path: exchange.is_file_path,
-        route: Arc::clone(&exchange.route),
-        cache_key: exchange.cache_key,
-        client: exchange.client,
-        peer: exchange.peer,
-        tls: exchange.tls.clone(),
-        user: None,
-        id: exchange.id.clone(),
-    };
-    let cached = Arc::clone(cached);
-    runtime::spawn(async move {
-        let (services, inner, route) = (
-            Rc::clone(&copy.services),
-            Arc::clone(&cached.inner),
-            Arc::clone(&copy.route),
-        );
-        let deadline = services.wheel.deadline();
-        deadline.set(inner.timeout_ticks(&services.wheel, &route));
-        let mut work = std::pin::pin!(forward::forward(
-            cached,
-            copy,
-            &key,
-            Some(leader),
-            Some(stored),
-            Forwarded::Stale,
-            false
-        ));
-        // The response is stored by then, or its body is being received by a task of its own.
-        std::future::poll_fn(|context| match work.as_mut().poll(context) {
-            std::task::Poll::Pending if !deadline.poll_past(context.waker()) => std::task::Poll::Pending,
-            _ => std::task::Poll::Ready(()),
-        })
-        .await;
-    });
 }
 
 /// Completes the output of a handler that is not stored. Files of the file cache have no status.

@@ -21,14 +21,19 @@ pub mod flight;
 mod forward;
 pub mod fuzzing;
 pub mod handler;
+mod invalidation;
 mod key;
 mod litespeed;
+mod plan;
 pub mod policy;
 pub mod purge;
 mod respond;
+mod revalidate;
 mod status;
+mod storable;
 pub mod store;
 mod stored;
+mod structured;
 mod tags;
 mod vary;
 
@@ -41,13 +46,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use counters::Counters;
 use fill::FillBudget;
 use flight::Flights;
-use purge::Purge;
+use purge::{Purge, PurgeSet};
 use store::MemoryStore;
 
 /// Stored responses of a server, and requests in progress. All workers share it, and it outlives configurations.
 pub struct Responses {
     /// Responses in memory.
-    pub memory: MemoryStore,
+    pub memory: Arc<MemoryStore>,
     /// Requests that are being forwarded.
     pub flights: Arc<Flights>,
     /// Limit on bodies that are being received.
@@ -61,7 +66,7 @@ pub struct Responses {
 impl Default for Responses {
     fn default() -> Responses {
         Responses {
-            memory: MemoryStore::new(0),
+            memory: Arc::new(MemoryStore::new(0)),
             flights: Arc::default(),
             budget: Arc::default(),
             counters: Counters::default(),
@@ -83,17 +88,19 @@ impl Responses {
         self.memory.remove(key)
     }
 
-    /// Drops the selected resources, and does not store responses for them that are under way. Returns the number of
-    /// resources that were dropped.
-    pub fn purge(&self, purge: &Purge) -> usize {
-        let may_select = |key: &[u8]| key::parts(key).is_some_and(|parts| purge.may_select(&parts));
+    /// Drops the resources that one of the purges selects, and does not store responses for them that are under way.
+    /// Returns the number of resources that were dropped.
+    pub fn purge(&self, purges: &[Purge]) -> usize {
+        let purges = PurgeSet::of(purges);
+        let may_select = |key: &[u8]| key::parts(key).is_some_and(|parts| purges.may_select(&parts));
         self.changes.fetch_add(1, Ordering::SeqCst);
         // A response that is stored after this line was requested after the purge, or is dropped below.
         self.flights.invalidate_all(may_select);
         let dropped = Cell::new(0);
         self.memory.retain(|key, resource| {
-            let responses = resource.variants.iter().map(|stored| &**stored);
-            let is_selected = may_select(key) && purge.selects_one_of(responses);
+            let tags = resource.variants.iter().flat_map(|stored| stored.tags.iter());
+            let tags = tags.map(|tag| &**tag);
+            let is_selected = key::parts(key).is_some_and(|parts| purges.selects(&parts, tags));
             if is_selected {
                 dropped.set(dropped.get() + 1);
             }

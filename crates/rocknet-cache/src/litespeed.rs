@@ -80,15 +80,20 @@ fn selection(element: &str, request: &Request<'_>) -> Option<Selection> {
     }
 }
 
-/// Removes the fields that concern only the server.
-pub fn strip(fields: &mut FieldList) {
+/// Removes and returns the fields that concern only the server.
+pub fn split_off(fields: &mut FieldList) -> FieldList {
     let is_own = |name: &str| {
         name.get(..PREFIX.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(PREFIX))
     };
-    if fields.iter().any(|(name, _)| is_own(name)) {
+    let mut own = FieldList::default();
+    for (name, value) in fields.iter().filter(|(name, _)| is_own(name)) {
+        own.add(name, value);
+    }
+    if !own.is_empty() {
         fields.retain(|name| !is_own(name));
     }
+    own
 }
 
 #[cfg(test)]
@@ -135,7 +140,7 @@ mod tests {
             ("X-Other", "1"),
         ]);
         assert_eq!(vary_cookies(&fields), ["_lscache_vary", "a"]);
-        strip(&mut fields);
+        assert_eq!(split_off(&mut fields).iter().count(), 2);
         assert_eq!(fields.iter().collect::<Vec<_>>(), [("X-Other", "1")]);
         assert!(vary_cookies(&fields).is_empty());
     }

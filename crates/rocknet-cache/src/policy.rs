@@ -33,6 +33,8 @@ pub enum NotStored {
     NoMemory,
     /// The response names a file, such as `X-Accel-Redirect`.
     NamesFile,
+    /// The resource was purged or changed while the response was under way.
+    Purged,
 }
 
 impl NotStored {
@@ -50,6 +52,7 @@ impl NotStored {
             NotStored::Body => "body",
             NotStored::NoMemory => "no-memory",
             NotStored::NamesFile => "names-file",
+            NotStored::Purged => "purged",
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Purges: the resources that are dropped on demand of an operator or of an application.
 
+use std::collections::HashMap;
+
 use crate::key::KeyParts;
-use crate::stored::StoredResponse;
 
 /// Resources to drop.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,13 +95,57 @@ impl Purge {
             }
         }
     }
+}
 
-    /// Returns true if one of the responses has the tag of the purge, or if the purge has no tag.
-    pub(crate) fn selects_one_of<'s>(&self, mut responses: impl Iterator<Item = &'s StoredResponse>) -> bool {
-        match &self.selection {
-            Selection::Tag(tag) => responses.any(|stored| stored.tags.iter().any(|own| **own == **tag)),
-            _ => true,
+/// Several purges, of which one scan of the store finds all resources.
+pub(crate) struct PurgeSet<'p> {
+    /// Purges of everything and of prefixes.
+    scanned: Vec<&'p Purge>,
+    /// Purges by the target of their URL.
+    targets: HashMap<&'p [u8], Vec<&'p Purge>>,
+    /// Purges by their tag.
+    tags: HashMap<&'p str, Vec<&'p Purge>>,
+}
+
+impl<'p> PurgeSet<'p> {
+    /// Returns the set of some purges.
+    pub fn of(purges: &'p [Purge]) -> PurgeSet<'p> {
+        let mut set = PurgeSet {
+            scanned: Vec::new(),
+            targets: HashMap::new(),
+            tags: HashMap::new(),
+        };
+        for purge in purges {
+            match &purge.selection {
+                Selection::Tag(tag) => set.tags.entry(tag).or_default().push(purge),
+                Selection::Url {
+                    target,
+                    is_prefix: false,
+                    ..
+                } => set.targets.entry(target.as_bytes()).or_default().push(purge),
+                _ => set.scanned.push(purge),
+            }
         }
+        set
+    }
+
+    /// Returns true if the key of a resource may be selected. The tags of its responses are not known.
+    pub fn may_select(&self, key: &KeyParts<'_>) -> bool {
+        self.selects_key(key) || self.tags.values().flatten().any(|purge| purge.may_select(key))
+    }
+
+    /// Returns true if a resource is selected. `tags`: the tags of all its responses.
+    pub fn selects<'t>(&self, key: &KeyParts<'_>, mut tags: impl Iterator<Item = &'t str>) -> bool {
+        let has_tag = |tag: &str| {
+            let purges = self.tags.get(tag).into_iter().flatten();
+            purges.into_iter().any(|purge| purge.may_select(key))
+        };
+        self.selects_key(key) || !self.tags.is_empty() && tags.any(has_tag)
+    }
+
+    fn selects_key(&self, key: &KeyParts<'_>) -> bool {
+        let at_target = self.targets.get(key.target).into_iter().flatten();
+        self.scanned.iter().chain(at_target).any(|purge| purge.may_select(key))
     }
 }
 

@@ -9,7 +9,9 @@ use rocknet_proto::semantics::conditional::Validators;
 use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
 
+use crate::litespeed;
 use crate::policy::Terms;
+use crate::tags;
 use crate::vary::Variation;
 
 /// A complete response to GET, as the handler has returned it. It never changes; a validation replaces it.
@@ -19,6 +21,8 @@ pub struct StoredResponse {
     pub status: Status,
     /// Header fields without `Age`.
     pub fields: FieldList,
+    /// Fields of the handler that concern only this server. They are not sent, and count again after a validation.
+    pub server_fields: FieldList,
     /// Body.
     pub body: Bytes,
     /// Condition for the error page of the route.
@@ -33,35 +37,47 @@ pub struct StoredResponse {
     pub tags: Arc<[Box<str>]>,
 }
 
+/// Properties of a response that may be stored.
+#[derive(Debug)]
+pub(crate) struct Storable {
+    /// Freshness.
+    pub terms: Terms,
+    /// Request fields that select the response.
+    pub variation: Variation,
+    /// Tags by which the response can be purged.
+    pub tags: Arc<[Box<str>]>,
+    /// Fields that concern only this server.
+    pub server_fields: FieldList,
+}
+
 /// Memory of a stored response besides its fields and body, in bytes: structures, counters and allocator overhead.
 const OVERHEAD: usize = 320;
 
 impl StoredResponse {
     /// Returns a copy of the head of a response, with the complete body.
-    pub fn new(
-        response: &Response,
-        body: Bytes,
-        terms: Terms,
-        variation: Variation,
-        tags: Arc<[Box<str>]>,
-    ) -> StoredResponse {
+    pub(crate) fn new(response: &Response, body: Bytes, storable: Storable) -> StoredResponse {
         let mut fields = response.fields.clone();
         fields.remove("Age");
         StoredResponse {
             status: response.status,
             fields,
+            server_fields: storable.server_fields,
             body,
             error_page: response.error_page,
             is_negotiated: response.is_negotiated,
-            terms,
-            variation,
-            tags,
+            terms: storable.terms,
+            variation: storable.variation,
+            tags: storable.tags,
         }
     }
 
-    /// Returns the fields after a validation: those of the 304 replace stored ones (RFC 9111 §3.2).
+    /// Returns the fields after a validation, including those for this server: those of the 304 replace stored ones
+    /// (RFC 9111 §3.2).
     pub fn updated_fields(&self, confirmed: &FieldList) -> FieldList {
         let mut fields = self.fields.clone();
+        for (name, value) in self.server_fields.iter() {
+            fields.add(name, value);
+        }
         let is_updated = |name: &str| !KEPT.iter().any(|kept| kept.eq_ignore_ascii_case(name));
         for (name, _) in confirmed.iter().filter(|(name, _)| is_updated(name)) {
             fields.remove(name);
@@ -76,18 +92,25 @@ impl StoredResponse {
         fields
     }
 
-    /// Returns the response with the fields and terms after a validation.
-    pub fn validated(&self, mut fields: FieldList, terms: Terms) -> StoredResponse {
+    /// Returns the response with the fields and terms after a validation. `litespeed`: some fields concern only this
+    /// server.
+    pub fn validated(&self, mut fields: FieldList, terms: Terms, litespeed: bool) -> StoredResponse {
+        let tags = tags::of_response(&fields);
+        let server_fields = match litespeed {
+            true => litespeed::split_off(&mut fields),
+            false => FieldList::default(),
+        };
         fields.remove("Age");
         StoredResponse {
             status: self.status,
             fields,
+            server_fields,
             body: self.body.clone(),
             error_page: self.error_page,
             is_negotiated: self.is_negotiated,
             terms,
             variation: self.variation.clone(),
-            tags: Arc::clone(&self.tags),
+            tags,
         }
     }
 
@@ -114,7 +137,12 @@ impl StoredResponse {
     /// Returns the memory in use, in bytes.
     pub fn memory_size(&self) -> usize {
         let tags: usize = self.tags.iter().map(|tag| tag.len() + size_of::<Box<str>>()).sum();
-        OVERHEAD + self.fields.memory_size() + self.body.len() + self.variation.memory_size() + tags
+        OVERHEAD
+            + self.fields.memory_size()
+            + self.server_fields.memory_size()
+            + self.body.len()
+            + self.variation.memory_size()
+            + tags
     }
 }
 

@@ -1,14 +1,20 @@
 //! Responses in memory, within a maximum size. The eviction policy of `quick_cache` (S3-FIFO and clock) keeps resources
 //! that were used more than once, so that a crawler does not displace them.
+//!
+//! Keys are spread over shards. Changes of a shard are made one at a time, so that no purge falls between the check
+//! that a response is current and its insertion.
 
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use arc_swap::ArcSwapOption;
 use foldhash::fast::RandomState;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use rocknet_proto::fields::Fields;
 
+use crate::policy::NotStored;
 use crate::stored::StoredResponse;
 
 /// Maximum number of responses of one resource, which differ in the fields of `Vary`. The oldest one is dropped, so a
@@ -64,10 +70,69 @@ fn shards(capacity: u64) -> u64 {
 
 type Resources = Cache<Box<[u8]>, Arc<Resource>, Size, RandomState, DefaultLifecycle<Box<[u8]>, Arc<Resource>>>;
 
+/// A part of the store.
+struct Shard {
+    resources: Resources,
+    /// Held while resources are added, replaced or removed, but not for lookups.
+    changes: Mutex<()>,
+}
+
+/// All shards of a store. Their number is a power of two.
+struct Shards {
+    shards: Box<[Shard]>,
+    hasher: RandomState,
+}
+
+impl Shards {
+    fn new(capacity: u64) -> Shards {
+        let count = shards(capacity);
+        let shard = |_| {
+            let items = usize::try_from(capacity / count / TYPICAL_SIZE).unwrap_or(usize::MAX);
+            let options = OptionsBuilder::new()
+                .estimated_items_capacity(items.max(1))
+                .weight_capacity(capacity / count)
+                .shards(1)
+                .build();
+            let options = options.expect("the number of resources and the capacity are set");
+            let lifecycle = DefaultLifecycle::default();
+            Shard {
+                resources: Cache::with_options(options, Size, RandomState::default(), lifecycle),
+                changes: Mutex::default(),
+            }
+        };
+        Shards {
+            shards: (0..count).map(shard).collect(),
+            hasher: RandomState::default(),
+        }
+    }
+
+    /// Returns the shard of a key.
+    fn of(&self, key: &[u8]) -> &Shard {
+        let hash = self.hasher.hash_one(key) as usize;
+        &self.shards[hash & (self.shards.len() - 1)]
+    }
+
+    /// Returns the maximum size of one resource, in bytes.
+    fn max_resource(&self) -> u64 {
+        self.shards[0].resources.capacity() / 10 * 9
+    }
+}
+
+impl Shard {
+    /// Changes resources while no other thread does so.
+    fn change<R>(&self, change: impl FnOnce(&Resources) -> R) -> R {
+        // The lock protects no data that a panic could leave inconsistent.
+        let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&self.resources)
+    }
+}
+
 /// Responses in memory.
 pub struct MemoryStore {
     /// Created with the first response, so that a server without cached routes needs no memory.
-    resources: OnceLock<Resources>,
+    shards: ArcSwapOption<Shards>,
+    /// Held shared while resources are changed, and exclusively while the shards are replaced.
+    layout: RwLock<()>,
     /// Maximum size in bytes.
     capacity: AtomicU64,
 }
@@ -76,18 +141,36 @@ impl MemoryStore {
     /// Creates a store. `capacity`: maximum size in bytes.
     pub fn new(capacity: u64) -> MemoryStore {
         MemoryStore {
-            resources: OnceLock::new(),
+            shards: ArcSwapOption::empty(),
+            layout: RwLock::default(),
             capacity: AtomicU64::new(capacity),
         }
     }
 
     /// Changes the maximum size. Responses beyond it are dropped.
     pub fn set_capacity(&self, capacity: u64) {
-        if self.capacity.swap(capacity, Ordering::Relaxed) != capacity
-            && let Some(resources) = self.resources.get()
-        {
-            resources.set_capacity(capacity);
+        if self.capacity() == capacity {
+            return;
         }
+        let _layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
+        self.capacity.store(capacity, Ordering::Relaxed);
+        let Some(old) = self.shards.load_full() else { return };
+        if capacity == 0 {
+            self.shards.store(None);
+            return;
+        }
+        let count = shards(capacity);
+        if old.shards.len() as u64 == count {
+            let resize = |shard: &Shard| shard.resources.set_capacity(capacity / count);
+            old.shards.iter().for_each(resize);
+            return;
+        }
+        // The new number of shards changes the shard of each key.
+        let new = Shards::new(capacity);
+        for (key, resource) in old.shards.iter().flat_map(|shard| shard.resources.iter()) {
+            new.of(&key).resources.insert(key, resource);
+        }
+        self.shards.store(Some(Arc::new(new)));
     }
 
     /// Returns the maximum size in bytes.
@@ -95,20 +178,14 @@ impl MemoryStore {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Returns the maximum size of one resource with all its responses, in bytes.
-    pub fn max_resource(&self) -> u64 {
-        let capacity = self.capacity();
-        capacity / shards(capacity) / 10 * 9
-    }
-
     /// Returns the size of all responses in bytes.
     pub fn size(&self) -> u64 {
-        self.resources.get().map_or(0, Resources::weight)
+        self.sum(Resources::weight)
     }
 
     /// Returns the number of resources.
     pub fn len(&self) -> usize {
-        self.resources.get().map_or(0, Resources::len)
+        self.sum(Resources::len)
     }
 
     /// Returns true if there are no resources.
@@ -116,86 +193,124 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    /// Returns the resource of a key.
-    pub fn get(&self, key: &[u8]) -> Option<Arc<Resource>> {
-        self.resources.get()?.get(key)
+    fn sum<N: std::iter::Sum>(&self, of: impl Fn(&Resources) -> N) -> N {
+        let shards = self.shards.load();
+        let shards = shards.iter().flat_map(|shards| shards.shards.iter());
+        shards.map(|shard| of(&shard.resources)).sum()
     }
 
-    /// Stores a response in place of the variant with the same selecting fields.
-    pub fn put(&self, key: &[u8], stored: &Arc<StoredResponse>) {
-        let mut variants: Vec<_> = match self.get(key) {
-            Some(resource) => {
-                let variants = resource.variants.iter();
-                variants
-                    .filter(|other| other.variation != stored.variation)
-                    .cloned()
-                    .collect()
-            }
-            None => Vec::new(),
+    /// Returns the resource of a key.
+    pub fn get(&self, key: &[u8]) -> Option<Arc<Resource>> {
+        self.shards.load().as_ref()?.of(key).resources.get(key)
+    }
+
+    /// Stores a response in place of the variant with the same selecting fields. `is_current` returns false if the
+    /// resource was changed after the response was requested. No purge of the resource falls between this check and
+    /// the insertion.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the response was not stored.
+    pub fn put(
+        &self,
+        key: &[u8],
+        stored: &Arc<StoredResponse>,
+        is_current: impl FnOnce() -> bool,
+    ) -> Result<(), NotStored> {
+        let Some((_layout, shards)) = self.for_insert() else {
+            return Err(NotStored::NoMemory);
         };
-        if variants.len() == MAX_VARIANTS {
-            variants.remove(0);
-        }
-        variants.push(Arc::clone(stored));
-        // A resource that is larger than a part of the store would be dropped as a whole.
-        let max = self.max_resource();
-        let mut size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
-        while size > max && variants.len() > 1 {
-            size -= variants.remove(0).memory_size() as u64;
-        }
-        if size > max {
-            return;
-        }
-        self.insert(
-            key,
-            Resource {
+        let max = shards.max_resource();
+        shards.of(key).change(|resources| {
+            if !is_current() {
+                return Err(NotStored::Purged);
+            }
+            let resource = resources.get(key);
+            let variants = resource.iter().flat_map(|resource| &resource.variants);
+            let mut variants: Vec<_> = variants
+                .filter(|other| other.variation != stored.variation)
+                .cloned()
+                .collect();
+            if variants.len() == MAX_VARIANTS {
+                variants.remove(0);
+            }
+            variants.push(Arc::clone(stored));
+            // A resource that is larger than a part of the store would be dropped as a whole.
+            let mut size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
+            while size > max && variants.len() > 1 {
+                size -= variants.remove(0).memory_size() as u64;
+            }
+            if size > max {
+                return Err(NotStored::Body);
+            }
+            let resource = Resource {
                 variants,
                 uncacheable_until_ms: 0,
-            },
-        );
+            };
+            resources.insert(key.into(), Arc::new(resource));
+            Ok(())
+        })
     }
 
     /// Remembers until an uptime that the responses for a key are not stored.
     pub fn mark_uncacheable(&self, key: &[u8], until_ms: u64) {
-        let variants = self
-            .get(key)
-            .map_or_else(Vec::new, |resource| resource.variants.clone());
-        self.insert(
-            key,
-            Resource {
+        let Some((_layout, shards)) = self.for_insert() else {
+            return;
+        };
+        shards.of(key).change(|resources| {
+            let variants = resources
+                .get(key)
+                .map_or_else(Vec::new, |resource| resource.variants.clone());
+            let resource = Resource {
                 variants,
                 uncacheable_until_ms: until_ms,
-            },
-        );
+            };
+            resources.insert(key.into(), Arc::new(resource));
+        });
     }
 
     /// Drops the responses for a key. Returns true if there were some.
     pub fn remove(&self, key: &[u8]) -> bool {
-        let removed = self.resources.get().and_then(|resources| resources.remove(key));
+        let _layout = self.layout();
+        let shards = self.shards.load();
+        let Some(shards) = &*shards else { return false };
+        let removed = shards.of(key).change(|resources| resources.remove(key));
         removed.is_some_and(|(_, resource)| !resource.variants.is_empty())
     }
 
     /// Drops all resources for which `keep` returns false.
     pub fn retain(&self, keep: impl Fn(&[u8], &Resource) -> bool) {
-        if let Some(resources) = self.resources.get() {
-            resources.retain(|key, resource| keep(key, resource));
+        let _layout = self.layout();
+        if let Some(shards) = &*self.shards.load() {
+            let retain = |resources: &Resources| resources.retain(|key, resource| keep(key, resource));
+            shards.shards.iter().for_each(|shard| shard.change(retain));
         }
     }
 
-    fn insert(&self, key: &[u8], resource: Resource) {
-        let capacity = self.capacity();
-        if capacity == 0 {
-            return;
+    fn layout(&self) -> RwLockReadGuard<'_, ()> {
+        self.layout.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the shards, which are not replaced while the guard lives; `None` without memory.
+    fn for_insert(&self) -> Option<(RwLockReadGuard<'_, ()>, Arc<Shards>)> {
+        loop {
+            let layout = self.layout();
+            let capacity = self.capacity();
+            if capacity == 0 {
+                return None;
+            }
+            if let Some(shards) = self.shards.load_full() {
+                return Some((layout, shards));
+            }
+            drop(layout);
+            let _layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
+            if self.shards.load().is_none() && self.capacity() > 0 {
+                self.shards.store(Some(Arc::new(Shards::new(self.capacity()))));
+            }
         }
-        let resources = self.resources.get_or_init(|| {
-            let options = OptionsBuilder::new()
-                .estimated_items_capacity(usize::try_from(capacity / TYPICAL_SIZE).unwrap_or(usize::MAX))
-                .weight_capacity(capacity)
-                .shards(shards(capacity) as usize)
-                .build();
-            let options = options.expect("the number of resources and the capacity are set");
-            Cache::with_options(options, Size, RandomState::default(), DefaultLifecycle::default())
-        });
-        resources.insert(key.into(), Arc::new(resource));
     }
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

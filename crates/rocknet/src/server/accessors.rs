@@ -101,7 +101,7 @@ impl Server {
             _ => return Err("only one of url, prefix and tag can be given".to_owned()),
         };
         selected.site.clone_from(site);
-        Ok(self.shared.registries.responses.purge(&selected))
+        Ok(self.shared.registries.responses.purge(&[selected]))
     }
 
     /// Returns the I/O back end, and the reason why it was chosen.

@@ -3,12 +3,15 @@
 mod purges;
 mod safety;
 
+use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use super::support::client::request;
-use super::support::upstream::{Next, ReceivedRequest, Upstream, write_to};
-use super::support::{Folder, ReceivedResponse, Running};
+use super::support::upstream::{self, Next, ReceivedRequest, Upstream, write_to};
+use super::support::{DEADLINE, Folder, ReceivedResponse, Running};
 
 over_http3! {
     fresh_responses_are_sent_from_the_store,
@@ -161,6 +164,20 @@ fn stale_responses_are_validated() {
     let replaced = server.fetch("GET /new", &["If-None-Match: \"2\""]);
     expect(&replaced, "fwd=stale; stored", "body");
     assert_eq!(upstream.last().field("If-None-Match"), Some("\"1\""));
+}
+
+#[test]
+fn a_cookie_of_a_validation_reaches_only_its_client() {
+    let upstream = upstream(|request| match request.field("If-None-Match") {
+        Some(_) => "HTTP/1.1 304 Not Modified\r\nSet-Cookie: a=b\r\nCache-Control: max-age=60\r\n\r\n".to_owned(),
+        None => response("200 OK", "Cache-Control: max-age=0|ETag: \"1\"", "body"),
+    });
+    let server = cached(&upstream, "true");
+    server.get("/");
+    let confirmed = server.get("/");
+    expect(&confirmed, "fwd=stale; fwd-status=304; stored", "body");
+    confirmed.expect("the client of the validation", 200, &["Set-Cookie: a=b"]);
+    server.get("/").expect("another client", 200, &["!Set-Cookie", "Age"]);
 }
 
 #[test]
@@ -341,6 +358,39 @@ fn a_body_is_received_after_its_client_has_left() {
     leave.send(()).expect("the upstream waits");
     assert_eq!(server.get("/").text(), "fourmore");
     assert_eq!(upstream.all().len(), 1);
+}
+
+/// Without a limit, a stream without an end would occupy the server and the upstream.
+#[test]
+fn an_endless_body_is_given_up_after_its_client_has_left() {
+    let (end, ended) = mpsc::channel();
+    let end = Arc::new(Mutex::new(end));
+    let upstream = Upstream::raw(move |mut stream: TcpStream| {
+        let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+        let _ = upstream::request(&mut reader);
+        write_to(
+            &mut stream,
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
+        // A piece arrives before each deadline for the next piece.
+        while stream.write_all(b"1\r\nx\r\n").is_ok() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = end.lock().expect("not poisoned").send(());
+    });
+    let settings = format!(
+        "proxy = {{ to = \"{}\", idle = \"300ms\" }}\ncache = true",
+        upstream.url()
+    );
+    let server = Running::site(Folder::with(&[("www/x", "")]), &settings);
+    // Time passes only for a worker with a connection.
+    let mut other = server.connect();
+    other.send("GET ");
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    assert!(client.head().contains("fwd=uri-miss; stored"));
+    drop(client);
+    assert_eq!(ended.recv_timeout(DEADLINE), Ok(()));
 }
 
 #[test]

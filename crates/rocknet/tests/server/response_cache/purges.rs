@@ -1,8 +1,11 @@
 //! Purges and invalidation of stored responses.
 
+use std::sync::{Arc, Mutex, mpsc};
+
 use rocknet_control::response_purge::ResponsePurge;
 
-use super::super::support::upstream::Upstream;
+use super::super::support::client::request;
+use super::super::support::upstream::{Next, Upstream, write_to};
 use super::{cached, expect, response, status, upstream};
 
 #[test]
@@ -133,4 +136,65 @@ fn plugins_for_litespeed_decide_what_is_stored() {
         &["Cache-Status: RockNet; fwd=uri-miss; detail=no-freshness"],
     );
     assert_eq!(plain.last().field("X-LSCACHE"), None);
+}
+
+/// The fields for the server are not sent to clients, but count again when the response is validated.
+#[test]
+fn a_validation_keeps_and_renews_the_terms_for_litespeed() {
+    let upstream = upstream(|request| {
+        if request.field("If-None-Match").is_none() {
+            let fields = "ETag: \"1\"|X-LiteSpeed-Tag: old|X-LiteSpeed-Cache-Control: public,max-age=0";
+            return response("200 OK", &format!("{fields}|Cache-Control: no-store"), "page");
+        }
+        let fields = match request.line.contains("renewed") {
+            true => "X-LiteSpeed-Cache-Control: public,max-age=60\r\nX-LiteSpeed-Tag: new\r\n",
+            false => "",
+        };
+        format!("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n{fields}\r\n")
+    });
+    let server = cached(&upstream, "{ litespeed = true }");
+    for path in ["/renewed", "/same"] {
+        expect(&server.get(path), "fwd=uri-miss; stored", "page");
+        let confirmed = server.get(path);
+        expect(&confirmed, "fwd=stale; fwd-status=304; stored", "page");
+        confirmed.expect(path, 200, &["!X-LiteSpeed-Cache-Control", "!X-LiteSpeed-Tag"]);
+    }
+    expect(&server.get("/renewed"), "hit", "page");
+    expect(&server.get("/same"), "fwd=stale; fwd-status=304; stored", "page");
+    let purge = |tag: &str| {
+        let purge = ResponsePurge {
+            tag: Some(tag.to_owned()),
+            ..ResponsePurge::default()
+        };
+        server.server().purge_responses(&purge)
+    };
+    assert_eq!(purge("new"), Ok(1));
+    assert_eq!(purge("old"), Ok(1));
+}
+
+#[test]
+fn a_response_under_way_is_not_stored_after_a_purge() {
+    let (ask, asked) = mpsc::channel();
+    let (answer, answers) = mpsc::channel();
+    let channels = Arc::new(Mutex::new((ask, answers)));
+    let upstream = Upstream::start(move |_, stream| {
+        let channels = channels.lock().expect("not poisoned");
+        channels.0.send(()).expect("the test waits");
+        let number: u32 = channels.1.recv().expect("the test answers");
+        write_to(
+            stream,
+            response("200 OK", "Cache-Control: max-age=60", &number.to_string()),
+        );
+        Next::Keep
+    });
+    let server = cached(&upstream, "true");
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    asked.recv().expect("a request");
+    assert_eq!(server.server().purge_responses(&ResponsePurge::default()), Ok(0));
+    answer.send(1).expect("the upstream waits");
+    expect(&client.response(), "fwd=uri-miss; detail=purged", "1");
+    answer.send(2).expect("the upstream waits");
+    expect(&server.get("/"), "fwd=uri-miss; stored", "2");
+    expect(&server.get("/"), "hit", "2");
 }

@@ -1,0 +1,105 @@
+//! Decides on the use of the cache for a request, and looks up its response.
+
+use std::sync::Arc;
+
+use rocknet_handler::client::Client;
+use rocknet_handler::services::Services;
+use rocknet_handler::tls_info::TlsInfo;
+use rocknet_proto::fields::KnownField;
+use rocknet_proto::method::Method;
+use rocknet_proto::request::Request;
+
+use crate::cache_control::Directives;
+use crate::cached_route::CachedRoute;
+use crate::cookies;
+use crate::key::{self, Key};
+use crate::policy::{RequestFacts, Use};
+use crate::status::Forwarded;
+use crate::stored::StoredResponse;
+
+/// Use of the cache for one request. The key is not boxed, because a box would be an allocation for each request.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Plan {
+    /// The request is forwarded.
+    Bypass(Forwarded),
+    /// The request is forwarded, and invalidates what is stored for its URI.
+    Invalidate,
+    /// A response is looked up under this key.
+    Lookup(Key),
+}
+
+/// Result of a lookup.
+pub(crate) enum Found {
+    /// The response may be sent. True: it is stale, and is validated in the background.
+    Usable(Arc<StoredResponse>, bool),
+    /// The request is forwarded for this reason, with the validators of the stale response if there is one.
+    Missing(Forwarded, Option<Arc<StoredResponse>>),
+}
+
+impl CachedRoute {
+    /// Decides on the use of the cache.
+    pub fn plan(
+        &self,
+        request: &Request<'_>,
+        has_body: bool,
+        user: Option<&str>,
+        tls: Option<&TlsInfo>,
+        peer: Client,
+    ) -> Plan {
+        match request.method {
+            Method::Get | Method::Head => {}
+            Method::Options | Method::Trace | Method::Connect => return Plan::Bypass(Forwarded::Method),
+            _ => return Plan::Invalidate,
+        }
+        let is_bypassed = has_body
+            || request.upgrade.is_some()
+            || user.is_some()
+            // The application may know the user by the certificate.
+            || tls.is_some_and(|tls| tls.client.is_some())
+            || cookies::has_any(&self.settings.bypass_cookies, &request.fields);
+        if is_bypassed {
+            return Plan::Bypass(Forwarded::Bypass);
+        }
+        match key::of_request(request, &self.route, tls.is_some(), peer) {
+            Some(key) => Plan::Lookup(key),
+            None => Plan::Bypass(Forwarded::Bypass),
+        }
+    }
+
+    /// Returns the directives of a request if they are obeyed.
+    pub fn obeyed<'d>(&self, directives: &'d Directives) -> Option<&'d Directives> {
+        self.settings.obey_clients.then_some(directives)
+    }
+
+    pub fn look_up(&self, key: &[u8], request: &Request<'_>, services: &Services) -> Found {
+        let Some(resource) = self.memory.get(key) else {
+            return Found::Missing(Forwarded::UriMiss, None);
+        };
+        let Some(stored) = resource.select(&request.fields) else {
+            let reason = if resource.variants.is_empty() {
+                Forwarded::UriMiss
+            } else {
+                Forwarded::VaryMiss
+            };
+            return Found::Missing(reason, None);
+        };
+        let stored = Arc::clone(stored);
+        if request.fields.contains(KnownField::Authorization) && !stored.is_for_authorization() {
+            return Found::Missing(Forwarded::Request, None);
+        }
+        let now_ms = services.clock.uptime_ms();
+        let directives = self
+            .settings
+            .obey_clients
+            .then(|| RequestFacts::of(&request.fields).directives);
+        match stored.terms.permitted(now_ms, directives.as_ref()) {
+            Use::Fresh => Found::Usable(stored, false),
+            Use::StaleWhileRevalidate => Found::Usable(stored, true),
+            Use::AfterValidation => {
+                let is_fresh = stored.terms.is_fresh(now_ms);
+                let reason = if is_fresh { Forwarded::Request } else { Forwarded::Stale };
+                Found::Missing(reason, Some(stored))
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Validation of stale responses in the background.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_handler::exchange::{Exchange, RequestBody};
+use rocknet_handler::interim::InterimSender;
+use rocknet_io::runtime;
+
+use crate::cached_route::CachedRoute;
+use crate::flight::Joined;
+use crate::forward;
+use crate::key::Key;
+use crate::status::Forwarded;
+use crate::stored::StoredResponse;
+
+/// Validates a stale response in the background, unless another request does so.
+pub(crate) fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Key, stored: Arc<StoredResponse>) {
+    let Joined::Leads(leader) = cached.responses.flights.join(&key, exchange.services.clock.uptime_ms()) else {
+        return;
+    };
+    let copy = Exchange {
+        services: Rc::clone(&exchange.services),
+        request: Rc::clone(&exchange.request),
+        body: RequestBody::empty(),
+        interim: InterimSender::default(),
+        path: exchange.path.clone(),
+        is_file_path: exchange.is_file_path,
+        route: Arc::clone(&exchange.route),
+        cache_key: exchange.cache_key,
+        client: exchange.client,
+        peer: exchange.peer,
+        tls: exchange.tls.clone(),
+        user: None,
+        id: exchange.id.clone(),
+    };
+    let cached = Arc::clone(cached);
+    runtime::spawn(async move {
+        let (services, inner, route) = (
+            Rc::clone(&copy.services),
+            Arc::clone(&cached.inner),
+            Arc::clone(&copy.route),
+        );
+        let deadline = services.wheel.deadline();
+        deadline.set(inner.timeout_ticks(&services.wheel, &route));
+        let mut work = std::pin::pin!(forward::forward(
+            cached,
+            copy,
+            &key,
+            Some(leader),
+            Some(stored),
+            Forwarded::Stale,
+            false
+        ));
+        // The response is stored by then, or its body is being received by a task of its own.
+        std::future::poll_fn(|context| match work.as_mut().poll(context) {
+            std::task::Poll::Pending if !deadline.poll_past(context.waker()) => std::task::Poll::Pending,
+            _ => std::task::Poll::Ready(()),
+        })
+        .await;
+    });
+}

@@ -1,0 +1,95 @@
+//! Tests of the store of responses.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use bytes::Bytes;
+use rocknet_handler::response::Response;
+use rocknet_proto::status::Status;
+
+use super::*;
+use crate::policy::{self, RequestFacts, Times};
+use crate::stored::Storable;
+use crate::vary::Variation;
+
+const MIB: u64 = 1024 * 1024;
+
+fn stored(size: usize) -> Arc<StoredResponse> {
+    let mut response = Response::new(Status::OK);
+    response.fields.add("Cache-Control", "max-age=60");
+    let times = Times {
+        requested_ms: 0,
+        received_ms: 0,
+        received_unix: 0,
+    };
+    let facts = RequestFacts::default();
+    let terms = policy::terms(&facts, response.status, &response.fields, times, &Default::default());
+    let storable = Storable {
+        terms: terms.expect("a response that may be stored"),
+        variation: Variation::default(),
+        tags: Arc::default(),
+        server_fields: Default::default(),
+    };
+    Arc::new(StoredResponse::new(&response, Bytes::from(vec![0; size]), storable))
+}
+
+#[test]
+fn a_resize_keeps_responses_and_adapts_the_shards() {
+    let store = MemoryStore::new(4 * MIN_SHARD);
+    let key = |number: u32| number.to_be_bytes();
+    let small = stored(10);
+    for number in 0..1_000 {
+        assert_eq!(store.put(&key(number), &small, || true), Ok(()));
+    }
+    let largest = |store: &MemoryStore| store.for_insert().map(|(_, shards)| shards.max_resource());
+    for capacity in [64 * MIN_SHARD, MIN_SHARD, 8 * MIN_SHARD, 9 * MIN_SHARD] {
+        store.set_capacity(capacity);
+        assert_eq!(store.len(), 1_000, "{capacity}");
+        assert!((0..1_000).all(|number| store.get(&key(number)).is_some()), "{capacity}");
+        assert!(largest(&store) >= Some(MIN_SHARD / 10 * 9), "{capacity}");
+    }
+    // With the shards of the larger store, this response would be larger than a shard.
+    store.set_capacity(8 * MIB);
+    assert_eq!(store.put(&key(0), &stored(4 * MIB as usize), || true), Ok(()));
+    assert_eq!(
+        store.put(&key(0), &stored(8 * MIB as usize), || true),
+        Err(NotStored::Body)
+    );
+    assert!(store.size() <= 8 * MIB);
+    store.set_capacity(0);
+    assert!(store.is_empty() && store.get(&key(0)).is_none());
+    assert_eq!(store.put(&key(0), &small, || true), Err(NotStored::NoMemory));
+    store.set_capacity(MIB);
+    assert_eq!(store.put(&key(0), &small, || true), Ok(()));
+}
+
+/// A purge begins with a mark, which the check of each insertion sees. No response is left that was checked before.
+#[test]
+fn no_purge_falls_between_check_and_insertion() {
+    let store = MemoryStore::new(MIB);
+    let is_purged = AtomicBool::new(false);
+    let response = stored(10);
+    let purge = || {
+        is_purged.store(true, Ordering::SeqCst);
+        store.retain(|_, _| false);
+    };
+    thread::scope(|scope| {
+        let mut purging = None;
+        let result = store.put(b"key", &response, || {
+            let is_current = !is_purged.load(Ordering::SeqCst);
+            // The purge begins after the check, and does not end before the insertion.
+            let thread = purging.insert(scope.spawn(purge));
+            let mut left = 10_000_i64;
+            while !thread.is_finished() && (left > 0 || !is_purged.load(Ordering::SeqCst)) {
+                thread::yield_now();
+                left -= 1;
+            }
+            is_current
+        });
+        assert_eq!(result, Ok(()));
+        purging.expect("a thread").join().expect("no panic");
+    });
+    assert!(store.get(b"key").is_none());
+    let result = store.put(b"key", &response, || !is_purged.load(Ordering::SeqCst));
+    assert_eq!(result, Err(NotStored::Purged));
+}
