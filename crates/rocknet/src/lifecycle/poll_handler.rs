@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use super::connection_info::ConnectionInfo;
+use super::deadlines::Deadlines;
 use super::exchange::{ActiveExchange, Stage};
 use super::flow::{Flow, advance, respond_panicked};
 use super::responder::Responder;
@@ -24,8 +25,9 @@ pub struct HandlerPoll {
 
 impl ActiveExchange {
     /// Polls the handler. Returns a pending result without polling unless the stage is `Waiting`. The caller must not
-    /// borrow a buffer of the worker, because handlers use the buffers.
-    pub fn poll_handler(&mut self, task: &mut Context<'_>) -> HandlerPoll {
+    /// borrow a buffer of the worker, because handlers use the buffers. `deadlines`: those of the exchange, which get
+    /// the timeout of a handler that was selected after a wait.
+    pub fn poll_handler(&mut self, task: &mut Context<'_>, deadlines: &mut Deadlines) -> HandlerPoll {
         let Stage::Waiting(pending) = &mut self.stage else {
             return HandlerPoll {
                 result: Poll::Pending,
@@ -36,6 +38,11 @@ impl ActiveExchange {
             Ok(polled) => polled.map(Ok),
             Err(_) => Poll::Ready(Err(Panicked)),
         };
+        if pending.take_just_routed() {
+            // The next wait gets the full time of the handler.
+            deadlines.set_handler_timeout(pending.timeout);
+            deadlines.leave_handler();
+        }
         HandlerPoll {
             result,
             interim: pending.interim(),

@@ -102,6 +102,10 @@ impl DeferredRequest {
         };
         let started = begin(worker, &incoming, decisions, &mut opened);
         context.set_user(started.context.user.get().cloned());
+        if let Some(trace) = started.context.trace.get() {
+            // The upstream gets this trace, so the span of the request belongs to it too.
+            let _ = context.trace.set(trace.clone());
+        }
         // The connection keeps only the first context until the request ends.
         context.held.keep(Rc::clone(&started.context.held));
         match started.state {

@@ -65,6 +65,8 @@ pub struct PendingResponse {
     pub plain_fallback: Option<Status>,
     /// True if the response of the handler may name a file of the site.
     pub allows_accel_redirect: bool,
+    /// True if a wait has ended with the selection of the handler, whose timeout begins then.
+    is_just_routed: bool,
 }
 
 /// Returns the cache entry that a handler has returned, with the request for it. Returns `None` if the entry does not
@@ -94,6 +96,7 @@ impl PendingResponse {
                 .map(|route| HandlerTimeout::of_route(&worker.wheel, route)),
             plain_fallback: None,
             allows_accel_redirect: false,
+            is_just_routed: false,
         }
     }
 
@@ -107,6 +110,7 @@ impl PendingResponse {
             timeout: None,
             plain_fallback: None,
             allows_accel_redirect: false,
+            is_just_routed: false,
         }
     }
 
@@ -121,6 +125,7 @@ impl PendingResponse {
             timeout: None,
             plain_fallback: None,
             allows_accel_redirect: false,
+            is_just_routed: false,
         }
     }
 
@@ -136,9 +141,14 @@ impl PendingResponse {
             let output = match &mut self.work {
                 PendingWork::Response(work) => ready!(work.as_mut().poll(task)),
                 PendingWork::Routing(work) => match ready!(work.as_mut().poll(task)) {
-                    RoutingResult::Response(response) => return Poll::Ready(CompletedResponse::Response(response)),
+                    RoutingResult::Response(response) => {
+                        // The timeout was that of the route before the wait.
+                        self.timeout = None;
+                        return Poll::Ready(CompletedResponse::Response(response));
+                    }
                     RoutingResult::Handler(pending) => {
                         *self = *pending;
+                        self.is_just_routed = true;
                         continue;
                     }
                 },
@@ -180,6 +190,13 @@ impl PendingResponse {
                 handler::HandlerOutput::Response(response)
             }));
         }
+    }
+
+    /// Returns true once after a wait has ended with the selection of the handler. The route of the handler can be
+    /// another one than before the wait, and `timeout` is then that of the handler.
+    #[inline]
+    pub fn take_just_routed(&mut self) -> bool {
+        std::mem::take(&mut self.is_just_routed)
     }
 
     /// Returns the interim response to send now, if any, and wakes the handler that waits for it to be sent. Must be

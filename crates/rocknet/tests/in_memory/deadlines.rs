@@ -1,9 +1,16 @@
 //! Timeouts over virtual time: every wait ends at its deadline and not earlier.
 
 use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rocknet::clock::TimeSource;
+use rocknet::registries::Registries;
 
 use crate::GET;
+use crate::proxied::Dials;
 use crate::test_server::{TestClient, TestServer};
+use crate::wire;
 
 const LIMITS: &str = "header_timeout = \"10s\"\nbody_idle = \"5s\"\nbody_rate = 100\nsend_stall = \"20s\"\nanswer_timeout = \"40s\"\n\
                       keep_alive = \"30s\"\nconnection_age = \"1h\"";
@@ -302,4 +309,65 @@ fn a_connection_past_its_maximum_age_is_closed_after_its_next_response() {
         "{}",
         client.received()
     );
+}
+
+#[test]
+fn a_request_that_has_waited_gets_the_timeout_of_the_route_of_its_handler() {
+    // The timeouts of the route of the request and of the route that the rule leads to, in seconds.
+    for (first, last) in [(5, 20), (40, 5)] {
+        for is_http2 in [false, true] {
+            let now_ms = Arc::new(AtomicU64::new(1_000));
+            let registries = Registries::simulated(TimeSource::Virtual(Arc::clone(&now_ms)), Arc::new(Dials));
+            let site = format!(
+                "[site.\":0\"]\nlimit = {{ rate = \"1/s\", burst = 2, delay = true }}\n\
+                 rule = [{{ path = \"/go\", rewrite = \"/silent\" }}]\n\
+                 limits = {{ answer_timeout = \"{last}s\" }}\n\
+                 route.\"/go\".limits = {{ answer_timeout = \"{first}s\" }}\n"
+            );
+            let server = TestServer::with(registries, "", &site, &[]);
+            let mut clients: Vec<TestClient> = (0..2)
+                .map(|_| match is_http2 {
+                    false => {
+                        let client = server.connect();
+                        client.peer.send(b"GET /go HTTP/1.1\r\nHost: h\r\n\r\n");
+                        client
+                    }
+                    true => {
+                        let client = server.connect_http2();
+                        let request = wire::request(1, "GET", "/go", &[], true);
+                        client.peer.send(&wire::open_beginning()).send(&request);
+                        client
+                    }
+                })
+                .collect();
+            for client in &mut clients {
+                client.settle();
+            }
+            // The bytes that arrive before the timeout are those of HTTP/2 itself.
+            let before = clients
+                .iter()
+                .map(|client| client.peer.received().len())
+                .max()
+                .unwrap_or(0);
+            let mut ended_after = [None; 2];
+            for tick in 1..=50 * TICKS_PER_SECOND {
+                now_ms.fetch_add(u64::from(1_000 / TICKS_PER_SECOND), Ordering::SeqCst);
+                server.worker.tick();
+                for (client, ended) in clients.iter_mut().zip(&mut ended_after) {
+                    client.settle();
+                    if ended.is_none() && client.peer.received().len() > before + 100 {
+                        *ended = Some(tick.div_ceil(TICKS_PER_SECOND));
+                    }
+                }
+            }
+            // The second request waits for its turn for a second, at most two ticks longer, before its handler is
+            // called.
+            let [now, later] = ended_after.map(|seconds| seconds.unwrap_or(0));
+            assert_eq!(now, last + 1, "the first request, {first}, HTTP/2: {is_http2}");
+            assert!(
+                (last + 1..=last + 3).contains(&later) && later > now - 1,
+                "{later}: {first}, HTTP/2: {is_http2}"
+            );
+        }
+    }
 }

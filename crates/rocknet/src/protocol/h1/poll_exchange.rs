@@ -30,7 +30,7 @@ impl<L: Link> Connection<L> {
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        let HandlerPoll { result, interim } = serving.exchange.poll_handler(context);
+        let HandlerPoll { result, interim } = serving.exchange.poll_handler(context, &mut self.core.deadlines);
         if let Some(interim) = interim {
             let output = &mut worker.buffers.borrow_mut().output;
             send_interim(

@@ -91,7 +91,7 @@ impl<L: Link> Connection<L> {
             match &exchange.stage {
                 Stage::Tunnel(_) => {}
                 Stage::Waiting(_) => {
-                    let HandlerPoll { result, interim } = exchange.poll_handler(context);
+                    let HandlerPoll { result, interim } = exchange.poll_handler(context, &mut entry.deadlines);
                     if let Some(interim) = &interim {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut responder, _) = self.responder(worker, &entry.stream, RequestBody::None, output);

@@ -177,7 +177,7 @@ impl Connection {
             match &mut exchange.stage {
                 Stage::Tunnel(_) => {}
                 Stage::Waiting(_) => {
-                    let HandlerPoll { result, interim } = exchange.poll_handler(context);
+                    let HandlerPoll { result, interim } = exchange.poll_handler(context, deadlines);
                     if let Some(interim) = &interim {
                         let (mut responder, _) = self.responder(worker, stream, RequestBody::None);
                         send_interim(interim, &mut responder);
