@@ -23,10 +23,9 @@ use rocknet_blocking::Pool;
 use rocknet_handler::fixed;
 use rocknet_handler::response::{Body, Response};
 use rocknet_proto::status::Status;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::path_access::PathAccess;
-use limit::{ArchivePermit, Refusal};
+use limit::{ArchivePermit, Refusal, ScanPermit};
 use scan::{Scan, Scanned, Step};
 use stream::ArchiveStream;
 
@@ -58,7 +57,7 @@ pub async fn respond(
         request.limits.compress,
         name::of_folder(&request.path),
     );
-    let scan_permit = limit.scan().await;
+    let scan_permit = limit.scan(&permit).await;
     let scanned = match scan(request, name.clone(), access, permit, &pool, scan_permit).await {
         Ok(scanned) => scanned,
         Err(status) => return fixed::error(status),
@@ -83,7 +82,7 @@ async fn scan<A: PathAccess + 'static>(
     access: A,
     permit: ArchivePermit,
     pool: &Pool,
-    mut scan_permit: Option<OwnedSemaphorePermit>,
+    mut scan_permit: Option<ScanPermit>,
 ) -> Result<Box<Scanned>, Status> {
     let priority = request.tree.route.priority;
     let mut job = pool.spawn(priority, move || {

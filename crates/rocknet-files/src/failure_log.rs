@@ -100,7 +100,7 @@ pub enum ArchiveBound {
     Depth,
     /// Size of all files.
     Size,
-    /// Length of all paths.
+    /// Length of all paths, with those of folders that are not read yet.
     Paths,
 }
 
@@ -116,7 +116,7 @@ pub fn archive_limit(tree: &Tree, relative: &[u8], bound: ArchiveBound) {
         ArchiveBound::Depth => ("its folders are deeper than browse.zip.depth", RAISE),
         ArchiveBound::Size => ("its files are larger than browse.zip.size", RAISE),
         ArchiveBound::Paths => (
-            "the paths of its files have more than 8 MiB, which no key changes",
+            "the paths of its files and folders have more than 8 MiB, which no key changes",
             "download its folders one by one",
         ),
     };

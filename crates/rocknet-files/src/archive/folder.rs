@@ -24,6 +24,13 @@ pub struct ArchiveFolder {
     pub above: Arc<Above>,
 }
 
+impl ArchiveFolder {
+    /// Returns the bytes of its paths.
+    pub fn path_bytes(&self) -> usize {
+        self.path.len() + self.relative.len() + self.name.len()
+    }
+}
+
 /// Identity of a folder, and of the folders above it. A symbolic link to one of them would never end.
 pub struct Above {
     device: u64,

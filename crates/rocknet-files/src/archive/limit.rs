@@ -1,4 +1,5 @@
-//! Limits on the archives that one server makes at the same time, in total and for each client.
+//! Limits on the archives that one server makes at the same time, and on the folders that it scans for them, in total
+//! and for each client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,9 +9,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Maximum number of archives that one server makes at the same time.
 pub const MAX_ARCHIVES: usize = 32;
-/// Maximum number of folders that one server scans at the same time. Further scans wait. It is above the default number
-/// of archives of one client.
+/// Maximum number of folders that one server scans at the same time. Further scans wait.
 const MAX_SCANS: usize = 8;
+/// Maximum number of folders that are scanned at the same time for one client. Its further scans wait, so that a few
+/// clients cannot occupy all scans of the server with large folders.
+const MAX_SCANS_OF_CLIENT: usize = 2;
 
 /// Limits the archives that one server makes at the same time. All clones share the limit.
 #[derive(Clone)]
@@ -19,8 +22,16 @@ pub struct ArchiveLimit(Arc<Counts>);
 struct Counts {
     archives: Arc<Semaphore>,
     scans: Arc<Semaphore>,
-    /// Number of archives of each client that has one. It has at most [`MAX_ARCHIVES`] entries.
-    clients: Mutex<HashMap<u128, usize>>,
+    /// Archives of each client that has one. It has at most [`MAX_ARCHIVES`] entries.
+    clients: Mutex<HashMap<u128, ClientArchives>>,
+}
+
+/// Archives of one client.
+struct ClientArchives {
+    /// Number of archives.
+    count: usize,
+    /// Free scans of the client.
+    scans: Arc<Semaphore>,
 }
 
 /// Reason for which no further archive may be made now.
@@ -36,8 +47,14 @@ pub enum Refusal {
 pub struct ArchivePermit {
     _archive: OwnedSemaphorePermit,
     counts: Arc<Counts>,
-    /// Key of the client; `None` if it is not counted.
-    client: Option<u128>,
+    /// Key of the client with its free scans; `None` if it is not counted.
+    client: Option<(u128, Arc<Semaphore>)>,
+}
+
+/// Permission to scan one folder, held until it was scanned.
+pub struct ScanPermit {
+    _of_client: Option<OwnedSemaphorePermit>,
+    _of_server: OwnedSemaphorePermit,
 }
 
 impl Default for ArchiveLimit {
@@ -60,16 +77,22 @@ impl ArchiveLimit {
     pub fn acquire(&self, client: Client, per_client: usize) -> Result<ArchivePermit, Refusal> {
         let client = client.count_key();
         let mut clients = self.0.clients();
-        let count = client.and_then(|client| clients.get(&client)).copied().unwrap_or(0);
+        let count = client.and_then(|client| clients.get(&client));
+        let count = count.map_or(0, |archives| archives.count);
         // A client above its own limit learns of that, even if the server has no free place either.
         if client.is_some() && count >= per_client {
             return Err(Refusal::Client);
         }
         let archive = Arc::clone(&self.0.archives);
         let archive = archive.try_acquire_owned().map_err(|_| Refusal::Server)?;
-        if let Some(client) = client {
-            clients.insert(client, count + 1);
-        }
+        let client = client.map(|client| {
+            let archives = clients.entry(client).or_insert_with(|| ClientArchives {
+                count: 0,
+                scans: Arc::new(Semaphore::new(MAX_SCANS_OF_CLIENT)),
+            });
+            archives.count += 1;
+            (client, Arc::clone(&archives.scans))
+        });
         drop(clients);
         Ok(ArchivePermit {
             _archive: archive,
@@ -78,27 +101,36 @@ impl ArchiveLimit {
         })
     }
 
-    /// Waits until a further folder may be scanned. The semaphore is never closed, so the result is `None` never.
-    pub async fn scan(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.scans).acquire_owned().await.ok()
+    /// Waits until the folder of an archive may be scanned. The semaphores are never closed, so the result is `None`
+    /// never.
+    pub async fn scan(&self, archive: &ArchivePermit) -> Option<ScanPermit> {
+        // While it waits for its own client, a scan has no place of the server.
+        let of_client = match &archive.client {
+            Some((_, scans)) => Some(Arc::clone(scans).acquire_owned().await.ok()?),
+            None => None,
+        };
+        Some(ScanPermit {
+            _of_client: of_client,
+            _of_server: Arc::clone(&self.0.scans).acquire_owned().await.ok()?,
+        })
     }
 }
 
 impl Counts {
     /// Locks the counts of clients. Poisoning is ignored, because no code that can panic runs while they are locked.
-    fn clients(&self) -> MutexGuard<'_, HashMap<u128, usize>> {
+    fn clients(&self) -> MutexGuard<'_, HashMap<u128, ClientArchives>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ArchivePermit {
     fn drop(&mut self) {
-        let Some(client) = self.client else { return };
+        let Some((client, _)) = &self.client else { return };
         let mut clients = self.counts.clients();
-        match clients.get_mut(&client) {
-            Some(count) if *count > 1 => *count -= 1,
+        match clients.get_mut(client) {
+            Some(archives) if archives.count > 1 => archives.count -= 1,
             _ => {
-                clients.remove(&client);
+                clients.remove(client);
             }
         }
     }
@@ -106,6 +138,9 @@ impl Drop for ArchivePermit {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     fn client(address: &str) -> Client {
@@ -145,5 +180,36 @@ mod tests {
         drop(held);
         assert!(limit.0.clients().is_empty());
         assert_eq!(limit.0.archives.available_permits(), MAX_ARCHIVES);
+    }
+
+    #[test]
+    fn one_client_leaves_scans_for_others() {
+        fn scan(limit: &ArchiveLimit, archive: &ArchivePermit) -> Poll<Option<ScanPermit>> {
+            pin!(limit.scan(archive)).poll(&mut Context::from_waker(Waker::noop()))
+        }
+        let limit = ArchiveLimit::default();
+        let archive = |address: &str| limit.acquire(client(address), 4).expect("a permit");
+        let held: Vec<ArchivePermit> = (0..4).map(|n| archive(&format!("2001:db8::{n}"))).collect();
+        let mut scans: Vec<ScanPermit> = Vec::new();
+        for (archive, may_begin) in held.iter().zip([true, true, false, false]) {
+            let scan = scan(&limit, archive);
+            assert_eq!(scan.is_ready(), may_begin);
+            scans.extend(match scan {
+                Poll::Ready(scan) => scan,
+                Poll::Pending => None,
+            });
+        }
+        let others: Vec<ArchivePermit> = (0..6).map(|n| archive(&format!("192.0.2.{n}"))).collect();
+        for other in &others {
+            match scan(&limit, other) {
+                Poll::Ready(scan) => scans.extend(scan),
+                Poll::Pending => panic!("another client has no scan"),
+            }
+        }
+        // The server scans as many folders as it may.
+        let another = archive("192.0.2.9");
+        assert!(scan(&limit, &another).is_pending());
+        scans.remove(0);
+        assert!(scan(&limit, &held[2]).is_ready(), "a scan of the client has ended");
     }
 }

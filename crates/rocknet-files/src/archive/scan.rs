@@ -20,7 +20,8 @@ use crate::resolve::{self, Target, logged_status};
 use crate::script::NameClass;
 use crate::tree::Tree;
 
-/// Maximum number of bytes of all paths of an archive. It bounds the memory of the list of entries.
+/// Maximum number of bytes of all paths of an archive, with those of folders that are not read yet and with the names of
+/// the folder that is read. It bounds the memory of a scan.
 const MAX_PATHS: usize = 8 << 20;
 /// Number of names that are read for each entry that an archive may have. Names that are left out, such as those of
 /// hidden files, count too.
@@ -81,8 +82,10 @@ pub struct Scan<A> {
     length: Length,
     /// Folders that are not read yet. The last one is read first.
     folders: Vec<ArchiveFolder>,
-    /// Bytes of all paths so far.
+    /// Bytes of the paths of `entries`.
     paths: usize,
+    /// Bytes of the paths of `folders`.
+    folder_paths: usize,
     /// Size of all files so far.
     size: u64,
     /// Number of names read so far.
@@ -104,6 +107,8 @@ struct Reading {
     folder: ArchiveFolder,
     directory: OpenDirectory,
     found: Vec<DirEntry>,
+    /// Bytes of the names in `found`.
+    name_bytes: usize,
 }
 
 struct Adding {
@@ -148,6 +153,7 @@ impl<A: PathAccess> Scan<A> {
             stage: Stage::NextFolder,
             entries: Vec::new(),
             length: Length::default(),
+            folder_paths: folder.path_bytes(),
             folders: vec![folder],
             paths: 0,
             size: 0,
@@ -199,11 +205,13 @@ impl<A: PathAccess> Scan<A> {
         let Some(folder) = self.folders.pop() else {
             return Ok(Stage::End);
         };
+        self.folder_paths -= folder.path_bytes();
         match self.root.open_directory(&folder.relative, folder.tree.symlinks) {
             Ok(directory) => Ok(Stage::Reading(Box::new(Reading {
                 folder,
                 directory,
                 found: Vec::new(),
+                name_bytes: 0,
             }))),
             Err(error) => Self::left_out(&folder, &error),
         }
@@ -230,6 +238,9 @@ impl<A: PathAccess> Scan<A> {
         };
         *names += count;
         self.names += count;
+        let new = reading.found.iter().rev().take(count);
+        reading.name_bytes += new.map(|entry| entry.name.len()).sum::<usize>();
+        self.check_paths(reading.name_bytes)?;
         if self.names > self.request.limits.entries.saturating_mul(NAMES_FOR_EACH_ENTRY) {
             return Err(self.exceeds(ArchiveBound::Names));
         }
@@ -321,8 +332,13 @@ impl<A: PathAccess> Scan<A> {
                 if folder.depth > self.request.limits.depth {
                     return Err(self.exceeds(ArchiveBound::Depth));
                 }
+                // Each of these folders becomes an entry when it is read.
+                if self.entries.len() + self.folders.len() >= self.request.limits.entries {
+                    return Err(self.exceeds(ArchiveBound::Entries));
+                }
+                self.folder_paths += folder.path_bytes();
                 self.folders.push(folder);
-                Ok(())
+                self.check_paths(0)
             }
             Target::File { relative: found, .. } => {
                 let index = found
@@ -360,12 +376,18 @@ impl<A: PathAccess> Scan<A> {
         if self.entries.len() >= self.request.limits.entries {
             return Err(self.exceeds(ArchiveBound::Entries));
         }
-        if self.paths > MAX_PATHS {
-            return Err(self.exceeds(ArchiveBound::Paths));
-        }
+        self.check_paths(0)?;
         self.length.add(&mut entry);
         self.entries.push(ScannedEntry { entry, version });
         Ok(())
+    }
+
+    /// Returns an error if the paths occupy too much memory. `names`: bytes of the names of the folder that is read.
+    fn check_paths(&self, names: usize) -> Result<(), Status> {
+        match self.paths + self.folder_paths + names > MAX_PATHS {
+            true => Err(self.exceeds(ArchiveBound::Paths)),
+            false => Ok(()),
+        }
     }
 
     /// Logs that the folder exceeds a limit, and returns the status of the response.

@@ -259,6 +259,25 @@ fn limits_hold_from_both_sides() {
 }
 
 #[test]
+fn folders_that_are_not_read_yet_count_in_the_memory_of_a_scan() {
+    let root = tempfile::tempdir().expect("a folder");
+    let long = vec!["f".repeat(250); 14].join("/");
+    let parent = root.path().join("d").join(&long);
+    fs::create_dir_all(&parent).expect("a folder");
+    // All paths of the archive have 3 MiB, and the folders 9 MiB while they wait.
+    let count = 900;
+    for name in 0..count {
+        fs::create_dir(parent.join(name.to_string())).expect("a folder");
+    }
+    let status = || requested(root.path(), "/d/", ZipLimits::default(), |_| {}, "").status;
+    assert_eq!(status(), Status::FORBIDDEN);
+    for name in count / 2..count {
+        fs::remove_dir(parent.join(name.to_string())).expect("a folder");
+    }
+    assert_eq!(status(), Status::OK);
+}
+
+#[test]
 fn concurrent_archives_are_bounded() {
     let root = tempfile::tempdir().expect("a folder");
     write(root.path(), "d/a", "a");
