@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -28,24 +29,40 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Checks the folders on a thread of its own, because a listing of a network file system can take long.
 #[derive(Clone, Default)]
-pub struct HostFolderWatch(Arc<Mutex<FolderState>>);
+pub struct HostFolderWatch(Arc<Watch>);
+
+#[derive(Default)]
+struct Watch {
+    /// State that the thread of a check has locked.
+    state: Mutex<FolderState>,
+    /// True if the last reported change was not handled.
+    is_postponed: AtomicBool,
+}
 
 impl HostFolderWatch {
     /// Starts a check, unless the previous one is still in progress. Sends [`Event::HostFoldersChanged`] if the folders
     /// on disk differ from these of the configuration.
     pub fn start_check(&self, configured: &[HostFolders], events: &Sender<Event>) {
-        if configured.is_empty() || self.0.try_lock().is_err() {
+        if configured.is_empty() || self.0.state.try_lock().is_err() {
             return;
         }
-        let (state, configured, events) = (Arc::clone(&self.0), configured.to_vec(), events.clone());
+        let (watch, configured, events) = (Arc::clone(&self.0), configured.to_vec(), events.clone());
         let check = move || {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = watch.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if watch.is_postponed.swap(false, Ordering::Relaxed) {
+                state.reported = None;
+            }
             if state.has_new_change(&configured) {
                 let _ = events.blocking_send(Event::HostFoldersChanged);
             }
         };
         // Without a thread, the next check finds the same change.
         let _ = thread::Builder::new().name("rn-folders".to_owned()).spawn(check);
+    }
+
+    /// Records that the last reported change was not handled, so that the next check reports it again without delay.
+    pub fn postpone(&self) {
+        self.0.is_postponed.store(true, Ordering::Relaxed);
     }
 }
 
@@ -118,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_reported_once_and_from_another_thread() {
+    fn changes_are_reported_once_unless_they_were_postponed_and_from_another_thread() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("a.test")).expect("a folder");
         let configured = |hosts: &[&str]| HostFolders {
@@ -128,17 +145,22 @@ mod tests {
         };
         let (sender, mut events) = channel(4);
         let watch = HostFolderWatch::default();
-        for (hosts, expected) in [
-            (&["a.test"][..], false),
-            (&[], true),
-            (&[], false),
-            (&["a.test"], false),
+        for (hosts, expected, is_postponed) in [
+            (&["a.test"][..], false, false),
+            (&[], true, false),
+            (&[], false, true),
+            (&[], true, false),
+            (&[], false, false),
+            (&["a.test"], false, false),
         ] {
             watch.start_check(&[configured(hosts)], &sender);
             assert_eq!(finished(&watch, &mut events), expected, "{hosts:?}");
+            if is_postponed {
+                watch.postpone();
+            }
         }
         // A check in progress is not joined by a second one.
-        let busy = watch.0.lock().expect("not poisoned");
+        let busy = watch.0.state.lock().expect("not poisoned");
         watch.start_check(&[configured(&["b.test"])], &sender);
         assert_eq!(Arc::strong_count(&watch.0), 1);
         drop(busy);

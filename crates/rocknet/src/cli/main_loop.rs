@@ -139,7 +139,9 @@ impl MainLoop {
                 }
                 (Event::CheckWorkers, Some(server)) => self.notifier.check_workers(server),
                 (Event::SampleLoad, Some(server)) => server.metrics().sample_load(),
-                (Event::CheckHostFolders | Event::HostFoldersChanged, Some(_)) if handover.is_in_progress() => {}
+                (Event::CheckHostFolders, Some(_)) if handover.is_in_progress() => {}
+                // The new process reads the folders itself. If it fails, this process serves them after the next check.
+                (Event::HostFoldersChanged, Some(_)) if handover.is_in_progress() => self.host_folders.postpone(),
                 (Event::CheckHostFolders, Some(server)) => {
                     let config = &server.snapshot().config;
                     self.host_folders.start_check(&config.host_folders, &self.sender);

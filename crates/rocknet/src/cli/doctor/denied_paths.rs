@@ -25,8 +25,9 @@ impl RecordingEnvironment {
     /// Returns the path of a finding if this account may not examine it. Messages contain the path.
     pub(super) fn denied_path(&self, finding: &Finding) -> Option<PathBuf> {
         let denied = self.denied.borrow();
-        let is_named = |path: &&PathBuf| finding.message.contains(&*path.to_string_lossy());
-        denied.iter().find(is_named).cloned()
+        let named = denied.iter().filter(|path| names(&finding.message, path));
+        // A path can contain a space, and then begin like another one.
+        named.max_by_key(|path| path.as_os_str().len()).cloned()
     }
 
     /// Returns the path of an error among findings that this account may not examine, because it belongs to another.
@@ -50,9 +51,12 @@ impl RecordingEnvironment {
     /// Records the files that cannot be opened.
     fn record_files<'p>(&self, files: impl IntoIterator<Item = &'p PathBuf>) {
         for file in files {
-            // Opening a FIFO would wait for its other end.
-            if fs::metadata(file).is_ok_and(|found| found.is_file()) {
-                self.record(file, &File::open(file));
+            match fs::metadata(file) {
+                // Opening a FIFO would wait for its other end.
+                Ok(found) if found.is_file() => self.record(file, &File::open(file)),
+                Ok(_) => {}
+                // The folder of the file is closed to this account.
+                result => self.record(file, &result),
             }
         }
     }
@@ -126,5 +130,63 @@ impl Environment for RecordingEnvironment {
 
     fn controllers_error(&self) -> Option<&'static str> {
         self.server.controllers_error()
+    }
+}
+
+/// Returns true if a message contains a path as a whole, and not only as the beginning or end of another path.
+fn names(message: &str, path: &Path) -> bool {
+    let path = path.to_string_lossy();
+    let ends = |rest: &str| {
+        let rest = rest.strip_prefix('/').unwrap_or(rest);
+        let rest = rest.trim_start_matches(['.', ',', ':', ';', ')', ']', '"', '\'', '`']);
+        rest.is_empty() || rest.starts_with(char::is_whitespace)
+    };
+    message.match_indices(&*path).any(|(at, found)| {
+        let before = message[..at].chars().next_back();
+        let begins = before.is_none_or(|last| last.is_whitespace() || "([\"'`=:".contains(last));
+        begins && ends(&message[at + found.len()..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_config::{Code, Severity};
+
+    use super::*;
+
+    fn finding(message: &str) -> Finding {
+        Finding {
+            severity: Severity::Error,
+            code: Code::BadValue,
+            message: message.to_owned(),
+            help: None,
+            location: None,
+            related: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_finding_names_a_whole_path() {
+        let environment = RecordingEnvironment::default();
+        for path in ["/srv/a", "/srv/a b/c", "/srv/a b"] {
+            environment.denied.borrow_mut().insert(path.into());
+        }
+        for (message, expected) in [
+            ("/srv/a does not exist", Some("/srv/a")),
+            ("`root`: /srv/a/ is closed", Some("/srv/a")),
+            ("cannot read \"/srv/a\": it is closed", Some("/srv/a")),
+            ("the file is /srv/a.", Some("/srv/a")),
+            ("cannot read /srv/a: Permission denied", Some("/srv/a")),
+            ("cannot read /srv/a b: Permission denied", Some("/srv/a b")),
+            ("cannot read /srv/a b/c", Some("/srv/a b/c")),
+            ("/srv/ab does not exist", None),
+            ("/srv/a.toml does not exist", None),
+            ("/srv/a/b does not exist", None),
+            ("/mnt/srv/a does not exist", None),
+            ("the site has no root", None),
+        ] {
+            let found = environment.denied_path(&finding(message));
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{message}");
+        }
     }
 }
