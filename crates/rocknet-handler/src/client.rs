@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use rocknet_config::client_ranges::client_network;
 use rocknet_config::model::Network;
 
 /// Address of a client: the address of the peer, or the address that a trusted proxy reports.
@@ -32,10 +33,7 @@ impl Client {
     /// have bits set in their lower 64 bits, so they do not collide with keys of IPv6 networks.
     pub fn count_key(self) -> Option<u128> {
         match self {
-            Client::Ip { address, .. } => Some(match address.to_canonical() {
-                IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-                IpAddr::V6(address) => address.to_bits() >> 64 << 64,
-            }),
+            Client::Ip { address, .. } => Some(client_network(address)),
             Client::Local => None,
         }
     }

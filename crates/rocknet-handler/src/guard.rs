@@ -73,8 +73,13 @@ pub trait Guard: Send + Sync {
     }
 
     /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
-    /// the request. If the result is false, nothing was counted, and the caller has to use [`Guard::check`].
-    fn count_cached(&self, _context: &GuardContext<'_>) -> bool {
-        true
+    /// the request. Returns a value for [`Guard::uncount_cached`]. If the result is `None`, nothing was counted, and the
+    /// caller has to use [`Guard::check`].
+    fn count_cached(&self, _context: &GuardContext<'_>) -> Option<u32> {
+        Some(0)
     }
+
+    /// Takes back that a request was counted, because a further guard has not counted it. `counted`: the result of
+    /// [`Guard::count_cached`].
+    fn uncount_cached(&self, _context: &GuardContext<'_>, _counted: u32) {}
 }

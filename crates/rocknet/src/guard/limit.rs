@@ -313,8 +313,13 @@ impl Guard for LimitGuard {
         true
     }
 
-    fn count_cached(&self, context: &GuardContext<'_>) -> bool {
-        self.count(context, false).is_ok()
+    fn count_cached(&self, context: &GuardContext<'_>) -> Option<u32> {
+        let admitted = self.count(context, false).ok()?;
+        Some(admitted.taken)
+    }
+
+    fn uncount_cached(&self, context: &GuardContext<'_>, counted: u32) {
+        self.give_back(context, counted);
     }
 }
 

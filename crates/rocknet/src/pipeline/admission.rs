@@ -221,13 +221,26 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     if let Hit::Endpoint(_) = hit {
         return None;
     }
-    let mut counting = guards.iter().filter(|guard| guard.counts());
-    let is_admitted = counting.all(|guard| {
-        with_context(worker, incoming, route, user.as_deref(), &held, |context| {
-            guard.count_cached(context)
-        })
+    let is_admitted = with_context(worker, incoming, route, user.as_deref(), &held, |context| {
+        count_in_all(guards, context)
     });
     is_admitted.then_some(user)
+}
+
+/// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has counted
+/// it, because the slow path counts it again.
+fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>) -> bool {
+    let Some(first) = guards.iter().position(|guard| guard.counts()) else {
+        return true;
+    };
+    let Some(counted) = guards[first].count_cached(context) else {
+        return false;
+    };
+    let is_counted = count_in_all(&guards[first + 1..], context);
+    if !is_counted {
+        guards[first].uncount_cached(context, counted);
+    }
+    is_counted
 }
 
 /// Returns the guards that have to admit a request for a raw path in the worker cache, each once. Returns `None` if the

@@ -49,8 +49,8 @@ pub struct RequestContext {
     pub request: Option<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler.
     pub client: Option<Client>,
-    /// Client and connection; set only if the header fields of the route have placeholders.
-    connection: Option<Box<ContextConnection>>,
+    /// Client and connection; set only if the header fields of the route have placeholders, or the site has guards.
+    connection: Option<ContextConnection>,
     /// Identifier of the request. It is known here if a placeholder of the configuration needs it.
     pub id: RequestId,
     /// Authenticated user; set once the request has passed access control.
@@ -71,7 +71,7 @@ pub struct RequestContext {
     pub upstream_responded: Cell<Option<Instant>>,
 }
 
-/// Client and connection of a request, for placeholders of header fields.
+/// Client and connection of a request, for placeholders of header fields and of guards of further routes.
 struct ContextConnection {
     client: Client,
     peer: Client,
@@ -156,12 +156,14 @@ impl RequestContext {
         let Some(applied) = applied else {
             return context;
         };
-        if applied.route.has_placeholders {
-            context.connection = Some(Box::new(ContextConnection {
+        if applied.route.has_placeholders || !applied.route.is_unguarded {
+            context.connection = Some(ContextConnection {
                 client: incoming.client(worker),
                 peer: incoming.peer,
                 secure: incoming.secure.cloned(),
-            }));
+            });
+        }
+        if applied.route.has_placeholders {
             context.request.get_or_insert_with(&incoming.owned);
         }
         context.route_number = applied.route.number;
@@ -212,7 +214,8 @@ impl RequestContext {
         status: Status,
         upstream: Option<&'v UpstreamTiming>,
     ) -> Option<RequestValues<'v>> {
-        let connection = self.connection.as_ref()?;
+        let has_placeholders = self.route.as_ref().is_some_and(|route| route.has_placeholders);
+        let connection = self.connection.as_ref().filter(|_| has_placeholders)?;
         Some(RequestValues {
             services: worker,
             server: &self.config.snapshot.config.server,
@@ -229,7 +232,7 @@ impl RequestContext {
     }
 
     /// Returns the values for guards that check the request at a further route. `client` and `request`: those of the
-    /// context. The peer and TLS are known only if the header fields of the route have placeholders.
+    /// context.
     pub(super) fn guard_values<'v>(
         &'v self,
         worker: &'v Worker,

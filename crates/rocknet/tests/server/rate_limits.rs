@@ -145,6 +145,25 @@ fn guesses_are_refused_before_passwords_are_verified_and_users_after_it() {
 }
 
 #[test]
+fn a_request_that_the_limit_of_its_user_refuses_counts_once_in_the_others() {
+    let keys = format!(
+        "{}\nlimit = [\"5/h\", {{ rate = \"2/h\", key = \"{{user}}\" }}]",
+        auth()
+    );
+    let server = Running::start(folder(), &text(&keys));
+    let (address, right) = (from("192.0.2.1"), basic("bob", "secret"));
+    let mut client = server.connect();
+    // The first response is loaded from the disk, and the second one comes from the worker cache.
+    assert_eq!(statuses(&mut client, "/", &[&address, &right], 2), [200; 2]);
+    for limit in ["2/h", "2/h", "2/h", "5/h"] {
+        let got = client.fetch("GET /", &[&address, &right]);
+        let policy = got.field("RateLimit-Policy").unwrap_or_default().to_owned();
+        assert_eq!(got.status, 429);
+        assert!(policy.starts_with(&format!("\"{limit}\"")), "{policy}, not {limit}");
+    }
+}
+
+#[test]
 fn a_reload_keeps_the_limits() {
     let keys = "limit = \"3/h\"";
     let server = Running::start(folder(), &text(keys));

@@ -1,4 +1,5 @@
-//! Connection data that controllers receive over TLS, with every kind of execution (`run_on` and `isolate`).
+//! Connection data that controllers receive over TLS, with every kind of execution (`run_on` and `isolate`), and that
+//! the keys of limits have.
 
 use rustls::version::{TLS12, TLS13};
 
@@ -80,5 +81,46 @@ fn controllers_see_the_handshake_and_the_client() {
                 assert!(lines.contains(&&*line), "{route}: {line} is not in {text}");
             }
         }
+    }
+}
+
+#[test]
+fn limits_of_further_routes_know_the_handshake() {
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let leaves = ["bob", "eve"].map(|name| clients.leaf(Kind::Ecdsa, &[name]));
+    let folder = Folder::with(&[("www/index.html", "home"), ("www/named/index.html", "named")]);
+    authority.leaf(Kind::Ecdsa, &["a.test"]).write(&folder, "a");
+    folder.write("clients.pem", &clients.pem);
+    // The path of the request is `/` or `/named/`, and the limits are those of the routes of the index files.
+    let text = "[site.\"a.test\"]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+                tls = { cert = \"a.pem\", key = \"a.key\", client_ca = \"clients.pem\", client = \"optional\" }\n\
+                [site.\"a.test\".route.\"/index.html\"]\nlimit = { rate = \"1/h\", key = \"{tls.version}\" }\n\
+                [site.\"a.test\".route.\"/named/index.html\"]\n\
+                limit = { rate = \"1/h\", key = \"{tls.client.subject}\" }\n";
+    let server = Running::start(folder, text);
+    for (path, only, own, status) in [
+        ("/", &TLS13, None, 200),
+        ("/", &TLS12, None, 200),
+        ("/", &TLS13, None, 429),
+        ("/", &TLS12, None, 429),
+        ("/named/", &TLS13, Some(&leaves[0]), 200),
+        ("/named/", &TLS13, Some(&leaves[1]), 200),
+        ("/named/", &TLS12, Some(&leaves[0]), 429),
+    ] {
+        let client_config = TlsClient {
+            only: Some(only),
+            own,
+            ..TlsClient::new(authority.roots(), "a.test")
+        };
+        let tls = client_config.open(server.address()).expect("a handshake");
+        let mut client = super::support::Client::over(tls);
+        let got = client.fetch(&format!("GET {path}"), &["Host: a.test"]);
+        assert_eq!(
+            got.status,
+            status,
+            "{path}, {:?}, certificate: {}",
+            only.version,
+            own.is_some()
+        );
     }
 }
