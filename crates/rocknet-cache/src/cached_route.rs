@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use rocknet_config::model::ResponseCache;
+use rocknet_config::template::Template;
 use rocknet_handler::Handler;
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_proto::request::Request;
+use rocknet_routing::rules::RequestConditions;
 
 use crate::store::MemoryStore;
 use crate::{Responses, litespeed};
@@ -25,6 +27,10 @@ pub(crate) struct CachedRoute {
     pub responses: Arc<Responses>,
     /// The memory of the route.
     pub memory: Arc<MemoryStore>,
+    /// Conditions of requests that are not served from the cache, if there are some.
+    pub bypass: Option<RequestConditions>,
+    /// Template of keys, if the route has one.
+    pub key: Option<Template>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
     /// request only after the lookup of a script.
     pub answers_now: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::response::{Body, Response};
 use rocknet_handler::{ExchangeRef, HandlerOutput};
-use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::semantics::conditional::Validators;
 use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
@@ -18,7 +18,7 @@ use crate::flight::Leader;
 use crate::key::Key;
 use crate::policy::{NotStored, RequestFacts, Times};
 use crate::respond;
-use crate::status::{CacheStatus, Forwarded, add_status};
+use crate::status::{CacheStatus, Forwarded, STALE_IF_ERROR, add_status};
 use crate::storable;
 use crate::stored::StoredResponse;
 
@@ -41,21 +41,26 @@ const PRECONDITIONS: [&[u8]; 4] = [
 pub(crate) async fn call(cached: &CachedRoute, exchange: Exchange) -> HandlerOutput {
     let response = {
         let request = exchange.request.view();
-        cached.inner.handle_now(&ExchangeRef {
-            services: &exchange.services,
-            request: &request,
-            has_body: false,
-            path: &exchange.path,
-            is_file_path: exchange.is_file_path,
-            client: exchange.client,
-            peer: exchange.peer,
-            tls: exchange.tls.as_deref(),
-            user: exchange.user.as_deref(),
-        })
+        cached.inner.handle_now(&by_reference(&exchange, &request, false))
     };
     match response {
         Some(response) => response.into(),
         None => cached.inner.handle(exchange).await,
+    }
+}
+
+/// Returns an exchange as handlers get it before a request is moved. `request`: view of its request.
+pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>, has_body: bool) -> ExchangeRef<'a> {
+    ExchangeRef {
+        services: &exchange.services,
+        request,
+        has_body,
+        path: &exchange.path,
+        is_file_path: exchange.is_file_path,
+        client: exchange.client,
+        peer: exchange.peer,
+        tls: exchange.tls.as_deref(),
+        user: exchange.user.as_deref(),
     }
 }
 
@@ -82,6 +87,7 @@ pub(crate) async fn forward(
     if !keeps_preconditions {
         exchange.request = validating(&original, has_preconditions, stored.as_deref());
     }
+    let is_secure = exchange.tls.is_some();
     let requested_ms = services.clock.uptime_ms();
     let changes = cached.responses.changes();
     let ticks = cached.inner.body_timeout_ticks(&services.wheel, &exchange.route);
@@ -112,7 +118,7 @@ pub(crate) async fn forward(
         is_collapsed: false,
         detail,
     };
-    let properties = storable::properties(&cached, &facts, &response, times, &request);
+    let properties = storable::properties(&cached, &facts, &response, times, &request, is_secure);
     let is_confirmed = response.status == Status::NOT_MODIFIED && !keeps_preconditions;
     let confirmed = stored
         .as_ref()
@@ -140,7 +146,7 @@ pub(crate) async fn forward(
         && stale.terms.serves_errors(times.received_ms)
     {
         let age = Some(stale.terms.age_ms(times.received_ms) / 1000);
-        let status = replaced(false, Some("stale-if-error"));
+        let status = replaced(false, Some(STALE_IF_ERROR));
         return respond::from_stored(stale, &request, &services, age, status).into();
     }
     match properties {
@@ -175,7 +181,7 @@ pub(crate) async fn forward(
             };
             let limits = FillLimits {
                 budget: Arc::clone(&cached.responses.budget),
-                all: cached.memory.capacity() / FILL_SHARE,
+                all: cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE,
                 size: cached.settings.max_object,
                 deadline: services.wheel.deadline(),
                 abandonment: services.wheel.deadline(),
@@ -214,6 +220,7 @@ pub(crate) async fn forward(
         let not_modified = respond::preconditions(&validators(&response), &response.fields, &request);
         if let Some(mut short) = not_modified {
             short.upstream = response.upstream;
+            short.cache_status = response.cache_status;
             return short.into();
         }
     }

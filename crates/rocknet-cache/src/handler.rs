@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet_config::model::ResponseCache;
+use rocknet_config::template::{Scope, Template};
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
@@ -16,6 +17,7 @@ use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
+use rocknet_routing::rules::RequestConditions;
 
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
@@ -36,7 +38,8 @@ pub struct CacheHandler(Arc<CachedRoute>);
 
 impl CacheHandler {
     /// Puts the cache in front of a handler. `looks_up_scripts`: the handler serves a directory tree with scripts.
-    /// `replaced`: names in lower case of fields that the handler sets in requests.
+    /// `replaced`: names in lower case of fields that the handler sets in requests. `memory`: memory of the site in
+    /// bytes; `None`: it shares the memory of all.
     pub fn new(
         inner: Arc<dyn Handler>,
         settings: ResponseCache,
@@ -44,13 +47,18 @@ impl CacheHandler {
         responses: Arc<Responses>,
         looks_up_scripts: bool,
         replaced: Vec<String>,
+        memory: Option<u64>,
     ) -> CacheHandler {
+        // The check of the configuration has refused invalid templates.
+        let template = |text: &String| Template::parse(text, Scope::Request).ok();
         CacheHandler(Arc::new(CachedRoute {
             answers_now: route.is_unguarded || !looks_up_scripts,
             inner,
+            bypass: (!settings.bypass.is_empty()).then(|| RequestConditions::new(&settings.bypass)),
+            key: settings.key.as_ref().and_then(template),
             settings,
+            memory: responses.memory_of(&route.label.site, memory),
             route,
-            memory: Arc::clone(&responses.memory),
             responses,
             replaced,
         }))
@@ -60,14 +68,7 @@ impl CacheHandler {
 impl Handler for CacheHandler {
     fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let cached = &self.0;
-        let plan = cached.plan(
-            request.request,
-            request.has_body,
-            request.user,
-            request.tls,
-            request.peer,
-        );
-        match plan {
+        match cached.plan(request) {
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.responses.counters.count(request.services, Counted::Bypass);
@@ -77,7 +78,7 @@ impl Handler for CacheHandler {
             }
             Plan::Invalidate => {
                 let mut response = cached.inner.handle_now(request)?;
-                cached.invalidate(request.request, request.tls.is_some(), request.peer, &response);
+                cached.invalidate(request, &response);
                 cached.responses.counters.count(request.services, Counted::Bypass);
                 cached.finish(request.request, &mut response);
                 add_status(&mut response, CacheStatus::forwarded(Forwarded::Method));
@@ -139,27 +140,32 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     }
     let owned = Rc::clone(&exchange.request);
     let request = owned.view();
-    let is_secure = exchange.tls.is_some();
     let services = Rc::clone(&exchange.services);
     // Over HTTP/2 and HTTP/3, a body needs no field that announces it.
     let has_body = has_body(&request) || !exchange.body.is_empty();
-    let plan = cached.plan(
-        &request,
-        has_body,
-        exchange.user.as_deref(),
-        exchange.tls.as_deref(),
-        exchange.peer,
-    );
+    let plan = cached.plan(&forward::by_reference(&exchange, &request, has_body));
     let key = match plan {
         Plan::Bypass(reason) => {
             let output = cached.inner.handle(exchange).await;
             return finished(&cached, &services, &request, output, CacheStatus::forwarded(reason));
         }
         Plan::Invalidate => {
-            let peer = exchange.peer;
+            let (client, peer, path) = (exchange.client, exchange.peer, exchange.path.clone());
+            let tls = exchange.tls.clone();
             let output = cached.inner.handle(exchange).await;
             if let HandlerOutput::Response(response) = &output {
-                cached.invalidate(&request, is_secure, peer, response);
+                let changed = ExchangeRef {
+                    services: &services,
+                    request: &request,
+                    has_body,
+                    path: &path,
+                    is_file_path: false,
+                    client,
+                    peer,
+                    tls: tls.as_deref(),
+                    user: None,
+                };
+                cached.invalidate(&changed, response);
             }
             return finished(
                 &cached,

@@ -1,36 +1,44 @@
 //! Invalidation of stored responses by requests that may change their resources.
 
-use rocknet_handler::client::Client;
+use rocknet_handler::ExchangeRef;
 use rocknet_handler::response::Response;
-use rocknet_proto::request::Request;
 
 use crate::cached_route::CachedRoute;
 use crate::key::{self, Key};
+use crate::purge::Purge;
 
 impl CachedRoute {
     /// Drops what is stored for the URI of a request that may have changed its resource (RFC 9111 §4.4).
-    pub fn invalidate(&self, request: &Request<'_>, is_secure: bool, peer: Client, response: &Response) {
+    pub fn invalidate(&self, exchange: &ExchangeRef<'_>, response: &Response) {
         if !matches!(response.status.code(), 200..400) {
             return;
         }
+        let request = exchange.request;
+        let is_secure = exchange.tls.is_some();
         let drop_target = |target: &[u8]| {
             let mut prefix = Key::new();
             key::of_uri(&mut prefix, &self.route, is_secure, request.authority, target);
-            self.responses.invalidate(&prefix);
+            self.responses.invalidate(&self.memory, &prefix);
         };
-        drop_target(request.target);
         // The key of a request that the rules have rewritten has more parts.
-        if let Some(key) = key::of_request(request, &self.route, is_secure, peer) {
-            self.responses.invalidate(&key);
+        if let Some(key) = key::of_request(exchange, &self.route, self.key.as_ref()) {
+            self.responses.invalidate(&self.memory, &key);
         }
-        for name in ["Location", "Content-Location"] {
-            if let Some(target) = response
-                .fields
-                .value(name)
-                .and_then(|uri| same_origin(uri, request.authority))
-            {
-                drop_target(target.as_bytes());
-            }
+        let others = ["Location", "Content-Location"].into_iter().filter_map(|name| {
+            let uri = response.fields.value(name)?;
+            same_origin(uri, request.authority)
+        });
+        if self.key.is_none() {
+            drop_target(request.target);
+            others.for_each(|target| drop_target(target.as_bytes()));
+            return;
+        }
+        // With a template, the key of another URI is not known.
+        let others: Vec<_> = others
+            .map(|target| Purge::of_target(&self.route.label.site, request.authority, target))
+            .collect();
+        if !others.is_empty() {
+            self.responses.purge(&others);
         }
     }
 }

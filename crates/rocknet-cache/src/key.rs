@@ -2,12 +2,15 @@
 //!
 //! Besides scheme, site, host and target, a key has the fields in which some applications look for another host, scheme
 //! or target. Otherwise a client could send such a field, and its response would be stored for the clients that do not
-//! send it (cache poisoning).
+//! send it (cache poisoning). A template of the configuration takes the place of host and target.
 
 use rocknet_config::model::TrustedField;
+use rocknet_config::template::Template;
+use rocknet_handler::ExchangeRef;
 use rocknet_handler::client::Client;
 use rocknet_handler::forwarded;
 use rocknet_handler::route::Route;
+use rocknet_handler::values::{RequestId, RequestValues};
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 use smallvec::SmallVec;
@@ -20,6 +23,9 @@ pub type Key = SmallVec<[u8; 256]>;
 
 /// Separates the parts of a key. No part contains it, because requests cannot.
 const SEPARATOR: u8 = 0;
+
+/// Ends a value in the text of a template. Fields of requests cannot contain it.
+const END_OF_VALUE: u8 = 1;
 
 /// Beginnings of the names of fields that can replace the host, scheme, target or method of a request in some
 /// applications, in lower case.
@@ -54,18 +60,25 @@ fn is_override(name: &[u8]) -> bool {
         && (OVERRIDE_PREFIXES.iter().any(begins) || OVERRIDES.iter().any(|known| equals(known, name)))
 }
 
-/// Returns the key of a request; `None` if it is too long.
-pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: Client) -> Option<Key> {
+/// Returns the key of a request; `None` if it is too long. `template`: takes the place of host and target.
+pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&Template>) -> Option<Key> {
+    let request = exchange.request;
+    let is_secure = exchange.tls.is_some();
     let mut key = Key::new();
-    of_uri(&mut key, route, is_secure, request.authority, request.target);
-    // The path and the query that the rules have left, if they differ from the target.
-    let is_rewritten = !request.target.starts_with(request.path)
-        || request.query.is_some_and(|query| !request.target.ends_with(query))
-        || request.target.len() != request.path.len() + request.query.map_or(0, |query| query.len() + 1);
-    if is_rewritten {
-        key.extend_from_slice(request.path);
-        key.push(b'?');
-        key.extend_from_slice(request.query.unwrap_or_default());
+    match template {
+        None => {
+            of_uri(&mut key, route, is_secure, request.authority, request.target);
+            // The path and the query that the rules have left, if they differ from the target.
+            let is_rewritten = !request.target.starts_with(request.path)
+                || request.query.is_some_and(|query| !request.target.ends_with(query))
+                || request.target.len() != request.path.len() + request.query.map_or(0, |query| query.len() + 1);
+            if is_rewritten {
+                key.extend_from_slice(request.path);
+                key.push(b'?');
+                key.extend_from_slice(request.query.unwrap_or_default());
+            }
+        }
+        Some(template) => of_template(&mut key, template, exchange, route),
     }
     for field in request.fields.lines() {
         if is_override(field.name) {
@@ -76,9 +89,47 @@ pub fn of_request(request: &Request<'_>, route: &Route, is_secure: bool, peer: C
         }
     }
     if request.fields.contains(KnownField::Forwarded) {
-        of_forwarded(&mut key, request, route, peer);
+        of_forwarded(&mut key, request, route, exchange.peer);
     }
     (key.len() <= MAX_KEY).then_some(key)
+}
+
+/// Appends the part that a template makes. The end of each value is marked, so that no value can continue another one.
+fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, route: &Route) {
+    let id = RequestId::default();
+    let values = RequestValues {
+        services: exchange.services,
+        server: &route.server.server,
+        request: exchange.request,
+        client: Some(exchange.client),
+        peer: exchange.peer,
+        tls: exchange.tls,
+        user: None,
+        site: &route.label.site,
+        id: &id,
+        status: None,
+        upstream: None,
+    };
+    let mut text = Vec::new();
+    template.render(&values, &mut text, |value, out| {
+        // No part contains the separator.
+        out.extend(value.iter().filter(|byte| **byte != SEPARATOR));
+        out.push(END_OF_VALUE);
+    });
+    key.extend_from_slice(route.label.site.as_bytes());
+    key.push(SEPARATOR);
+    key.push(if exchange.tls.is_some() { b'S' } else { b'P' });
+    key.push(SEPARATOR);
+    key.extend_from_slice(&text);
+    key.push(SEPARATOR);
+}
+
+/// Returns host and target of a request, as purges by URL name them.
+pub fn url_of(request: &Request<'_>, is_secure: bool) -> Box<[u8]> {
+    let mut url = without_default_port(request.authority, is_secure).to_ascii_lowercase();
+    url.push(SEPARATOR);
+    url.extend_from_slice(request.target);
+    url.into()
 }
 
 /// Parts that every key of a URI begins with.
@@ -90,17 +141,33 @@ pub struct KeyParts<'k> {
     pub authority: &'k [u8],
     /// Path and query.
     pub target: &'k [u8],
+    /// True if a template has made the key, so that host and target are not known.
+    pub is_template: bool,
+}
+
+impl<'k> KeyParts<'k> {
+    /// Returns the parts with the host and target of [`url_of`].
+    pub fn with_url(self, url: &'k [u8]) -> KeyParts<'k> {
+        let mut parts = url.splitn(2, |byte| *byte == SEPARATOR);
+        KeyParts {
+            authority: parts.next().unwrap_or_default(),
+            target: parts.next().unwrap_or_default(),
+            is_template: false,
+            ..self
+        }
+    }
 }
 
 /// Returns the parts of a key.
 pub fn parts(key: &[u8]) -> Option<KeyParts<'_>> {
     let mut parts = key.splitn(4, |byte| *byte == SEPARATOR);
     let site = parts.next()?;
-    let (_, authority) = parts.next()?.split_first()?;
+    let (scheme, authority) = parts.next()?.split_first()?;
     Some(KeyParts {
         site,
         authority,
         target: parts.next()?,
+        is_template: scheme.is_ascii_uppercase(),
     })
 }
 
@@ -109,12 +176,16 @@ pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], t
     key.extend_from_slice(route.label.site.as_bytes());
     key.push(SEPARATOR);
     key.push(if is_secure { b's' } else { b'p' });
-    let default_port: &[u8] = if is_secure { b":443" } else { b":80" };
-    let authority = authority.strip_suffix(default_port).unwrap_or(authority);
+    let authority = without_default_port(authority, is_secure);
     key.extend(authority.iter().map(u8::to_ascii_lowercase));
     key.push(SEPARATOR);
     key.extend_from_slice(target);
     key.push(SEPARATOR);
+}
+
+fn without_default_port(authority: &[u8], is_secure: bool) -> &[u8] {
+    let default_port: &[u8] = if is_secure { b":443" } else { b":80" };
+    authority.strip_suffix(default_port).unwrap_or(authority)
 }
 
 /// Appends host and scheme of `Forwarded`. The addresses in the field of a trusted proxy differ for each client, so

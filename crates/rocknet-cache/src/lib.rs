@@ -40,19 +40,23 @@ mod vary;
 pub use handler::CacheHandler;
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use counters::Counters;
 use fill::FillBudget;
 use flight::Flights;
 use purge::{Purge, PurgeSet};
-use store::MemoryStore;
+use store::{MemoryStore, Resource};
+use stored::StoredResponse;
 
 /// Stored responses of a server, and requests in progress. All workers share it, and it outlives configurations.
 pub struct Responses {
-    /// Responses in memory.
+    /// Responses in memory of the sites without a memory of their own.
     pub memory: Arc<MemoryStore>,
+    /// Memory of sites that have their own. Their routes keep it, so it ends with the last configuration that has them.
+    own: Mutex<HashMap<Box<str>, Weak<MemoryStore>>>,
     /// Requests that are being forwarded.
     pub flights: Arc<Flights>,
     /// Limit on bodies that are being received.
@@ -67,6 +71,7 @@ impl Default for Responses {
     fn default() -> Responses {
         Responses {
             memory: Arc::new(MemoryStore::new(0)),
+            own: Mutex::default(),
             flights: Arc::default(),
             budget: Arc::default(),
             counters: Counters::default(),
@@ -81,11 +86,56 @@ impl Responses {
         self.changes.load(Ordering::SeqCst)
     }
 
+    /// Returns the memory of a site. `size`: size of its own memory in bytes; `None`: it has none.
+    pub(crate) fn memory_of(&self, site: &str, size: Option<u64>) -> Arc<MemoryStore> {
+        let Some(size) = size else {
+            return Arc::clone(&self.memory);
+        };
+        let mut own = self.own();
+        own.retain(|_, memory| memory.strong_count() > 0);
+        if let Some(memory) = own.get(site).and_then(Weak::upgrade) {
+            return memory;
+        }
+        let memory = Arc::new(MemoryStore::new(size));
+        own.insert(site.into(), Arc::downgrade(&memory));
+        memory
+    }
+
+    /// Changes the sizes of memories when a configuration comes into effect. `shared`: size of the shared memory.
+    /// `own`: sites with a memory of their own, and its size.
+    pub fn set_sizes<'s>(&self, shared: u64, own: impl Iterator<Item = (&'s str, u64)>) {
+        self.memory.set_capacity(shared);
+        for (site, size) in own {
+            let memory = self.own().get(site).and_then(Weak::upgrade);
+            if let Some(memory) = memory {
+                memory.set_capacity(size);
+            }
+        }
+    }
+
+    /// Returns the number of addresses with stored responses, and their size in bytes.
+    pub fn usage(&self) -> (usize, u64) {
+        let usage = |memory: &Arc<MemoryStore>| (memory.len(), memory.size());
+        let all = self.memories();
+        let add = |(addresses, bytes), (more, size)| (addresses + more, bytes + size);
+        all.iter().map(usage).fold((0, 0), add)
+    }
+
+    fn memories(&self) -> Vec<Arc<MemoryStore>> {
+        let own = self.own();
+        let own = own.values().filter_map(Weak::upgrade);
+        std::iter::once(Arc::clone(&self.memory)).chain(own).collect()
+    }
+
+    fn own(&self) -> MutexGuard<'_, HashMap<Box<str>, Weak<MemoryStore>>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Drops what is stored under a key, and what is being received for it. Returns true if something was stored.
-    fn invalidate(&self, key: &[u8]) -> bool {
+    fn invalidate(&self, memory: &MemoryStore, key: &[u8]) -> bool {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.flights.invalidate(key);
-        self.memory.remove(key)
+        memory.remove(key)
     }
 
     /// Drops the resources that one of the purges selects, and does not store responses for them that are under way.
@@ -97,15 +147,26 @@ impl Responses {
         // A response that is stored after this line was requested after the purge, or is dropped below.
         self.flights.invalidate_all(may_select);
         let dropped = Cell::new(0);
-        self.memory.retain(|key, resource| {
-            let tags = resource.variants.iter().flat_map(|stored| stored.tags.iter());
-            let tags = tags.map(|tag| &**tag);
-            let is_selected = key::parts(key).is_some_and(|parts| purges.selects(&parts, tags));
-            if is_selected {
-                dropped.set(dropped.get() + 1);
-            }
-            !is_selected
-        });
+        let is_selected = |key: &[u8], resource: &Resource| {
+            let Some(parts) = key::parts(key) else { return false };
+            let selects = |stored: &StoredResponse| {
+                let tags = stored.tags.iter().map(|tag| &**tag);
+                match &stored.url {
+                    Some(url) => purges.selects(&parts.with_url(url), tags),
+                    None => purges.selects(&parts, tags),
+                }
+            };
+            resource.variants.iter().any(|stored| selects(stored))
+        };
+        for memory in self.memories() {
+            memory.retain(|key, resource| {
+                let is_selected = is_selected(key, resource);
+                if is_selected {
+                    dropped.set(dropped.get() + 1);
+                }
+                !is_selected
+            });
+        }
         dropped.get()
     }
 }

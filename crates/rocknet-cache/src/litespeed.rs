@@ -52,31 +52,23 @@ pub fn purges(fields: &FieldList, site: &str, request: &Request<'_>) -> Vec<Purg
         if elements().next() == Some("private") {
             continue;
         }
-        all.extend(elements().filter_map(|element| selection(element, request)));
+        all.extend(elements().filter_map(|element| purge(element, site, request)));
     }
     all.truncate(MAX_PURGES);
-    let purge = |selection| Purge {
+    all
+}
+
+/// Returns the purge of one element of `X-LiteSpeed-Purge`; `None` for a word that selects nothing.
+fn purge(element: &str, site: &str, request: &Request<'_>) -> Option<Purge> {
+    let of = |selection| Purge {
         site: Some(site.to_owned()),
         selection,
     };
-    all.into_iter().map(purge).collect()
-}
-
-/// Returns the selection of one element of `X-LiteSpeed-Purge`; `None` for a word that selects nothing.
-fn selection(element: &str, request: &Request<'_>) -> Option<Selection> {
     match element {
-        "*" => Some(Selection::Everything),
+        "*" => Some(of(Selection::Everything)),
         "public" | "stale" => None,
-        path if path.starts_with('/') => Some(Selection::Url {
-            // Keys have no default port.
-            authority: String::from_utf8_lossy(request.authority)
-                .trim_end_matches(":443")
-                .trim_end_matches(":80")
-                .to_ascii_lowercase(),
-            target: path.to_owned(),
-            is_prefix: false,
-        }),
-        tag => Some(Selection::Tag(tag.strip_prefix("tag=").unwrap_or(tag).to_owned())),
+        path if path.starts_with('/') => Some(Purge::of_target(site, request.authority, path)),
+        tag => Some(of(Selection::Tag(tag.strip_prefix("tag=").unwrap_or(tag).to_owned()))),
     }
 }
 

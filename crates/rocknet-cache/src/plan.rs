@@ -1,19 +1,22 @@
 //! Decides on the use of the cache for a request, and looks up its response.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use rocknet_config::model::Existence;
+use rocknet_handler::ExchangeRef;
 use rocknet_handler::client::Client;
 use rocknet_handler::services::Services;
-use rocknet_handler::tls_info::TlsInfo;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
+use rocknet_routing::rules::{LookupError, RequestFacts};
 
 use crate::cache_control::Directives;
 use crate::cached_route::CachedRoute;
 use crate::cookies;
 use crate::key::{self, Key};
-use crate::policy::{RequestFacts, Use};
+use crate::policy::{self, Use};
 use crate::status::Forwarded;
 use crate::stored::StoredResponse;
 
@@ -36,31 +39,46 @@ pub(crate) enum Found {
     Missing(Forwarded, Option<Arc<StoredResponse>>),
 }
 
+/// Data about a request for conditions.
+struct Facts<'a>(&'a ExchangeRef<'a>);
+
+impl RequestFacts for Facts<'_> {
+    fn is_secure(&self) -> bool {
+        self.0.tls.is_some()
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        match self.0.client {
+            Client::Ip { address, .. } => Some(address),
+            Client::Local => None,
+        }
+    }
+
+    fn existence(&self, _: &str) -> Result<Existence, LookupError> {
+        Err(LookupError::Failed)
+    }
+}
+
 impl CachedRoute {
     /// Decides on the use of the cache.
-    pub fn plan(
-        &self,
-        request: &Request<'_>,
-        has_body: bool,
-        user: Option<&str>,
-        tls: Option<&TlsInfo>,
-        peer: Client,
-    ) -> Plan {
+    pub fn plan(&self, exchange: &ExchangeRef<'_>) -> Plan {
+        let request = exchange.request;
         match request.method {
             Method::Get | Method::Head => {}
             Method::Options | Method::Trace | Method::Connect => return Plan::Bypass(Forwarded::Method),
             _ => return Plan::Invalidate,
         }
-        let is_bypassed = has_body
+        let is_bypassed = exchange.has_body
             || request.upgrade.is_some()
-            || user.is_some()
+            || exchange.user.is_some()
             // The application may know the user by the certificate.
-            || tls.is_some_and(|tls| tls.client.is_some())
-            || cookies::has_any(&self.settings.bypass_cookies, &request.fields);
+            || exchange.tls.is_some_and(|tls| tls.client.is_some())
+            || cookies::has_any(&self.settings.bypass_cookies, &request.fields)
+            || self.bypass.as_ref().is_some_and(|bypass| bypass.matches(request, exchange.path, &Facts(exchange)));
         if is_bypassed {
             return Plan::Bypass(Forwarded::Bypass);
         }
-        match key::of_request(request, &self.route, tls.is_some(), peer) {
+        match key::of_request(exchange, &self.route, self.key.as_ref()) {
             Some(key) => Plan::Lookup(key),
             None => Plan::Bypass(Forwarded::Bypass),
         }
@@ -91,7 +109,7 @@ impl CachedRoute {
         let directives = self
             .settings
             .obey_clients
-            .then(|| RequestFacts::of(&request.fields).directives);
+            .then(|| policy::RequestFacts::of(&request.fields).directives);
         match stored.terms.permitted(now_ms, directives.as_ref()) {
             Use::Fresh => Found::Usable(stored, false),
             Use::StaleWhileRevalidate => Found::Usable(stored, true),

@@ -75,6 +75,22 @@ impl Purge {
         })
     }
 
+    /// Returns the purge of a URL of a site. `target`: path and query.
+    pub(crate) fn of_target(site: &str, authority: &[u8], target: &str) -> Purge {
+        Purge {
+            site: Some(site.to_owned()),
+            selection: Selection::Url {
+                // Keys have no default port.
+                authority: String::from_utf8_lossy(authority)
+                    .trim_end_matches(":443")
+                    .trim_end_matches(":80")
+                    .to_ascii_lowercase(),
+                target: target.to_owned(),
+                is_prefix: false,
+            },
+        }
+    }
+
     /// Returns true if the key of a resource may be selected. The tags of its responses are not known.
     pub(crate) fn may_select(&self, key: &KeyParts<'_>) -> bool {
         if self.site.as_ref().is_some_and(|site| site.as_bytes() != key.site) {
@@ -82,6 +98,7 @@ impl Purge {
         }
         match &self.selection {
             Selection::Everything | Selection::Tag(_) => true,
+            Selection::Url { .. } if key.is_template => true,
             Selection::Url {
                 authority,
                 target,
@@ -131,10 +148,13 @@ impl<'p> PurgeSet<'p> {
 
     /// Returns true if the key of a resource may be selected. The tags of its responses are not known.
     pub fn may_select(&self, key: &KeyParts<'_>) -> bool {
-        self.selects_key(key) || self.tags.values().flatten().any(|purge| purge.may_select(key))
+        let has_urls = key.is_template && !self.targets.is_empty();
+        let is_tagged = || self.tags.values().flatten().any(|purge| purge.may_select(key));
+        has_urls || self.selects_key(key) || is_tagged()
     }
 
-    /// Returns true if a resource is selected. `tags`: the tags of all its responses.
+    /// Returns true if a resource is selected. `key`: parts of its key, with the URL of its response if a template has
+    /// made the key. `tags`: the tags of its responses.
     pub fn selects<'t>(&self, key: &KeyParts<'_>, mut tags: impl Iterator<Item = &'t str>) -> bool {
         let has_tag = |tag: &str| {
             let purges = self.tags.get(tag).into_iter().flatten();
@@ -185,6 +205,7 @@ mod tests {
             site: b"s",
             authority: b"h",
             target: b"/a/b?c",
+            is_template: false,
         };
         for (purge, expected) in [
             (of(Some(Purge::everything()), None), true),

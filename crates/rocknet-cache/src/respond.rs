@@ -13,7 +13,7 @@ use rocknet_proto::semantics::multipart::{Boundary, MultipartRanges};
 use rocknet_proto::semantics::range::{self, ByteRange, ContentRange, Ranges};
 use rocknet_proto::status::Status;
 
-use crate::status::CacheStatus;
+use crate::status::{CacheStatus, add_status};
 use crate::stored::StoredResponse;
 
 /// Returns the response to a request from a stored response, with the fields `Age` and `Cache-Status`. `age`: seconds;
@@ -37,7 +37,7 @@ pub fn from_stored(
         None if stored.body.is_empty() => response,
         None => response.body(stored.body.clone()),
     };
-    response.fields.add("Cache-Status", status.to_value());
+    add_status(&mut response, status);
     response
 }
 

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use rocknet_handler::response::Response;
 
+/// Detail of a stale response that was sent in place of an error.
+pub const STALE_IF_ERROR: &str = "stale-if-error";
+
 /// Reason why a request was forwarded (RFC 9211 §2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forwarded {
@@ -55,6 +58,28 @@ impl CacheStatus {
         }
     }
 
+    /// Returns the outcome in the words of `$upstream_cache_status` of nginx, for the access log.
+    pub fn word(self) -> &'static str {
+        match self {
+            CacheStatus::Hit(ttl) if ttl < 0 => "STALE",
+            CacheStatus::Hit(_) => "HIT",
+            CacheStatus::Forwarded {
+                reason,
+                status,
+                is_collapsed,
+                detail,
+                ..
+            } => match reason {
+                Forwarded::Bypass | Forwarded::Method => "BYPASS",
+                _ if is_collapsed => "HIT",
+                _ if detail == Some(STALE_IF_ERROR) => "STALE",
+                _ if status == Some(304) => "REVALIDATED",
+                Forwarded::Stale => "EXPIRED",
+                _ => "MISS",
+            },
+        }
+    }
+
     /// Returns the value of the field.
     pub fn to_value(self) -> String {
         let mut value = String::with_capacity(48);
@@ -98,7 +123,40 @@ impl CacheStatus {
     }
 }
 
-/// Adds the status to a response that is not sent from the store.
+/// Adds the status to a response.
 pub fn add_status(response: &mut Response, status: CacheStatus) {
+    response.cache_status = status.word();
     response.fields.add("Cache-Status", status.to_value());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_have_the_words_of_nginx() {
+        let forwarded = |reason, status, is_collapsed, detail| CacheStatus::Forwarded {
+            reason,
+            status,
+            is_stored: false,
+            is_collapsed,
+            detail,
+        };
+        for (status, expected) in [
+            (CacheStatus::Hit(0), "HIT"),
+            (CacheStatus::Hit(-1), "STALE"),
+            (forwarded(Forwarded::UriMiss, None, false, None), "MISS"),
+            (forwarded(Forwarded::UriMiss, None, true, None), "HIT"),
+            (forwarded(Forwarded::Stale, None, false, None), "EXPIRED"),
+            (forwarded(Forwarded::Stale, Some(304), false, None), "REVALIDATED"),
+            (
+                forwarded(Forwarded::Stale, Some(503), false, Some(STALE_IF_ERROR)),
+                "STALE",
+            ),
+            (CacheStatus::forwarded(Forwarded::Bypass), "BYPASS"),
+            (CacheStatus::forwarded(Forwarded::Method), "BYPASS"),
+        ] {
+            assert_eq!(status.word(), expected, "{status:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::cached_route::CachedRoute;
 use crate::policy::{self, NotStored, RequestFacts, Times};
 use crate::stored::{Storable, StoredResponse};
 use crate::vary::Variation;
-use crate::{litespeed, tags};
+use crate::{key, litespeed, tags};
 
 /// Returns the properties of a response of the handler, whose fields for this server were not removed yet.
 pub(crate) fn properties(
@@ -18,6 +18,7 @@ pub(crate) fn properties(
     response: &Response,
     times: Times,
     request: &Request<'_>,
+    is_secure: bool,
 ) -> Result<Storable, NotStored> {
     let terms = policy::terms(facts, response.status, &response.fields, times, &cached.settings)?;
     if cached.memory.capacity() == 0 {
@@ -52,6 +53,7 @@ pub(crate) fn properties(
         variation,
         tags: tags::of_response(&response.fields),
         server_fields,
+        url: cached.key.as_ref().map(|_| key::url_of(request, is_secure)),
     })
 }
 

@@ -35,6 +35,8 @@ pub struct StoredResponse {
     pub variation: Variation,
     /// Tags by which the response can be purged.
     pub tags: Arc<[Box<str>]>,
+    /// Host and target of its request if a template has made its key.
+    pub url: Option<Box<[u8]>>,
 }
 
 /// Properties of a response that may be stored.
@@ -48,6 +50,8 @@ pub(crate) struct Storable {
     pub tags: Arc<[Box<str>]>,
     /// Fields that concern only this server.
     pub server_fields: FieldList,
+    /// Host and target of the request if a template makes the key.
+    pub url: Option<Box<[u8]>>,
 }
 
 /// Memory of a stored response besides its fields and body, in bytes: structures, counters and allocator overhead.
@@ -68,6 +72,7 @@ impl StoredResponse {
             terms: storable.terms,
             variation: storable.variation,
             tags: storable.tags,
+            url: storable.url,
         }
     }
 
@@ -111,6 +116,7 @@ impl StoredResponse {
             terms,
             variation: self.variation.clone(),
             tags,
+            url: self.url.clone(),
         }
     }
 

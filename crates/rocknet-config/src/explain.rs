@@ -2,9 +2,10 @@
 
 use crate::binding::{SettingRows, host, list, quoted};
 use crate::choice::Choice;
-use crate::keys::rule::RequestScheme;
 use crate::keys::{self, Section};
-use crate::model::{Conditions, Config, HostPattern, Listen, Pattern, Route, Rule, RuleAction, Settings, Site};
+use crate::model::{
+    Conditions, Config, HostPattern, Listen, Pattern, RequestScheme, Route, Rule, RuleAction, Settings, Site,
+};
 
 pub use crate::binding::{EffectiveSetting, SettingGroup, pattern};
 

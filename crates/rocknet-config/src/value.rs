@@ -6,6 +6,7 @@ pub(crate) mod address;
 pub(crate) mod auth;
 pub(crate) mod browse;
 pub(crate) mod cgi;
+pub(crate) mod condition;
 pub(crate) mod controller;
 pub(crate) mod cors;
 pub(crate) mod field;

@@ -179,6 +179,7 @@ fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
         upstream: None,
+        cache_status: "",
     }
 }
 
@@ -275,6 +276,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
         upstream: None,
+        cache_status: "",
     }
 }
 
@@ -302,6 +304,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
         upstream: None,
+        cache_status: "",
     }
 }
 
@@ -334,6 +337,7 @@ pub fn response_of(asset: &Asset, variant: &Variant) -> Response {
         error_page: ErrorPage::IfEmpty,
         is_negotiated: true,
         upstream: None,
+        cache_status: "",
     }
 }
 

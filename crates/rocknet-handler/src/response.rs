@@ -35,6 +35,9 @@ pub struct Response {
     pub is_negotiated: bool,
     /// Upstream that produced the response, for the access log.
     pub upstream: Option<UpstreamTiming>,
+    /// Outcome of the request in the response cache in the words of nginx, such as `HIT`, for the access log; empty
+    /// without a cache.
+    pub cache_status: &'static str,
 }
 
 /// An upstream and its response time.
@@ -68,6 +71,7 @@ impl Response {
             error_page: ErrorPage::default(),
             is_negotiated: false,
             upstream: None,
+            cache_status: "",
         }
     }
 
@@ -84,6 +88,7 @@ impl Response {
             error_page: ErrorPage::default(),
             is_negotiated: false,
             upstream: None,
+            cache_status: "",
         }
     }
 

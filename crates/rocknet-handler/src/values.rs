@@ -145,7 +145,8 @@ impl Values for RequestValues<'_> {
                 None => Cow::Borrowed(b""),
             },
             // Only the access log knows these values, and it does not query them here.
-            Placeholder::Time
+            Placeholder::CacheStatus
+            | Placeholder::Time
             | Placeholder::ClfTime
             | Placeholder::BytesSent
             | Placeholder::BytesReceived

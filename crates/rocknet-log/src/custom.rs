@@ -154,6 +154,7 @@ fn value<'v>(
         Placeholder::BytesSent => decimal(record.sent_bytes),
         Placeholder::Upstream => Cow::Borrowed(record.upstream.unwrap_or_default().as_bytes()),
         Placeholder::UpstreamDuration => seconds(record.upstream_us),
+        Placeholder::CacheStatus => Cow::Borrowed(record.cache_status.as_bytes()),
         Placeholder::Duration => seconds(record.duration_us),
         Placeholder::Time => Cow::Borrowed(&stamps.rfc3339),
         Placeholder::ClfTime => Cow::Borrowed(&stamps.clf),
@@ -192,6 +193,7 @@ mod tests {
         host: b"a.test",
         upstream: None,
         upstream_us: Some(1_500),
+        cache_status: "HIT",
         duration_us: Some(2_000_001),
     };
 

@@ -102,6 +102,7 @@ mod tests {
             host: b"x",
             upstream: None,
             upstream_us: None,
+            cache_status: "",
             duration_us: None,
         };
         for (status, micros, bytes, expected) in [

@@ -36,6 +36,8 @@ pub struct Record<'a> {
     /// Time in microseconds from sending the request to the upstream until the head of its response; `None` if no head
     /// arrived.
     pub upstream_us: Option<u64>,
+    /// Outcome of the request in the response cache, such as `HIT`; empty without a cache.
+    pub cache_status: &'a str,
     /// Time in microseconds from the head of the request until the whole response was queued for the socket; `None` if
     /// there was no valid request.
     pub duration_us: Option<u64>,
@@ -196,6 +198,7 @@ mod tests {
         host: b"example.com",
         upstream: None,
         upstream_us: None,
+        cache_status: "",
         duration_us: None,
     };
 

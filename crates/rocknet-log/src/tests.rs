@@ -81,6 +81,7 @@ fn record(number: u64) -> Record<'static> {
         host: b"h",
         upstream: None,
         upstream_us: None,
+        cache_status: "",
         duration_us: None,
     }
 }

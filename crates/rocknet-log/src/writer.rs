@@ -244,6 +244,7 @@ mod tests {
         host: b"h",
         upstream: None,
         upstream_us: None,
+        cache_status: "",
         duration_us: None,
     };
 

@@ -56,6 +56,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
         error_page: ErrorPage::Never,
         is_negotiated: false,
         upstream: None,
+        cache_status: "",
     })
 }
 

@@ -12,6 +12,7 @@ use rocknet_config::template::{Scope, Template, Values};
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 
+pub use self::condition::RequestConditions;
 use self::condition::{Matcher, PathMatch, UnknownPath};
 pub use self::facts::{LookupError, RequestFacts};
 use super::target::{NoHost, RequestTarget, Target, TargetError};

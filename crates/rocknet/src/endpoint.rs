@@ -222,6 +222,7 @@ impl EndpointContext<'_> {
                 Arc::clone(&self.registries.responses),
                 entry.serves_files,
                 replaced_fields(settings),
+                self.site_settings.cache.as_ref().and_then(|cache| cache.memory),
             )),
             _ => handler,
         }

@@ -89,9 +89,10 @@ fn stored(responses: &Responses) -> StoredTotals {
         ("miss", Counted::Miss),
         ("bypass", Counted::Bypass),
     ];
+    let (addresses, bytes) = responses.usage();
     StoredTotals {
-        addresses: responses.memory.len() as u64,
-        bytes: responses.memory.size(),
+        addresses: addresses as u64,
+        bytes,
         requests: outcomes
             .map(|(name, outcome)| (name, responses.counters.sum(outcome)))
             .to_vec(),

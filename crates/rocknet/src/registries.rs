@@ -39,6 +39,7 @@ use std::time::Instant;
 use aws_lc_rs::rand;
 use rocknet_access::State;
 use rocknet_cache::Responses;
+use rocknet_config::model::Config;
 use rocknet_handler::filter::Filters;
 use rocknet_telemetry::TraceExporter;
 
@@ -133,6 +134,15 @@ impl Registries {
             snapshots: Arc::default(),
             time,
         }
+    }
+
+    /// Sets the memory of stored responses to that of a configuration.
+    pub fn set_response_memory(&self, config: &Config) {
+        let own = config.sites.iter().filter_map(|site| {
+            let memory = site.settings.cache.as_ref()?.memory?;
+            Some((&*site.name, memory))
+        });
+        self.responses.set_sizes(config.cache.responses, own);
     }
 
     /// Returns a new ID for a directory tree. Cached responses carry it, so a server never uses an ID twice.

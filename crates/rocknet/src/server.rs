@@ -260,11 +260,7 @@ impl Server {
         self.shared
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
-        self.shared
-            .registries
-            .responses
-            .memory
-            .set_capacity(snapshot.config.cache.responses);
+        self.shared.registries.set_response_memory(&snapshot.config);
         state.snapshot = snapshot;
         // The next reload may bind a released address immediately, so this reload waits until the sockets of the
         // address are closed.

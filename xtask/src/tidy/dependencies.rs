@@ -42,7 +42,13 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "rocknet-cache",
-        &["rocknet-config", "rocknet-handler", "rocknet-io", "rocknet-proto"],
+        &[
+            "rocknet-config",
+            "rocknet-handler",
+            "rocknet-io",
+            "rocknet-proto",
+            "rocknet-routing",
+        ],
     ),
     (
         "rocknet-proxy",

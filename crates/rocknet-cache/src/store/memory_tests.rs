@@ -29,6 +29,7 @@ fn stored(size: usize) -> Arc<StoredResponse> {
         variation: Variation::default(),
         tags: Arc::default(),
         server_fields: Default::default(),
+        url: None,
     };
     Arc::new(StoredResponse::new(&response, Bytes::from(vec![0; size]), storable))
 }

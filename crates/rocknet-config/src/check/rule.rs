@@ -1,13 +1,13 @@
-//! Checks the rules of a site and their actions. `condition.rs` checks their conditions.
+//! Checks the rules of a site and their actions.
 
 use crate::captures::CaptureNames;
-use crate::check::condition::{conditions, exceptions};
 use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::message::short;
 use crate::model::{Conditions, Pattern, Redirect, Rule, RuleAction};
 use crate::template::{Scope, Template, TemplateError};
+use crate::value::condition::{conditions, exceptions};
 use crate::value::{pattern, typed};
 
 /// Maximum number of rules of one site. Each is evaluated for every request that the cache does not serve.

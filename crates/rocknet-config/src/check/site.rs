@@ -2,7 +2,9 @@
 
 use crate::binding::{self, WrittenKey};
 use crate::check::listen::SiteListener;
-use crate::check::{access as client_access, alias, application, http3, listen, rule, server, settings, tls};
+use crate::check::{
+    access as client_access, alias, application, http3, listen, response_cache, rule, server, settings, tls,
+};
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
 use crate::finding::Code;
@@ -169,6 +171,7 @@ fn site(
             .insert("listen".to_owned(), check.source_span(entry.key));
     }
     let routes = routes(check, table, &settings);
+    response_cache::check_site(check, table, &settings, &routes);
     if let Some(node) = user {
         check_user(check, (name, node), &settings, &routes, context.user);
     }
@@ -308,6 +311,7 @@ fn routes(check: &mut Check<'_>, table: &Table, base: &Settings) -> Vec<Route> {
         let mut settings = settings::build(check, Section::Route, table, base);
         application::mount(table, &pattern, &mut settings);
         alias::mount(check, table, &pattern, &mut settings);
+        response_cache::check_route(check, table, &settings);
         if settings.is_open() && !client_access::has_access_key(table) {
             open.push((pattern.clone(), entry.key));
         }

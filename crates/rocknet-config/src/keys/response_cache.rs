@@ -4,7 +4,7 @@
 
 use super::target::Target;
 use super::{Key, Kind, Section};
-use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
+use crate::binding::{Rendered, SettingGroup, bound, field, list, quoted};
 use crate::units;
 use crate::value::{response_cache, settings};
 
@@ -102,6 +102,46 @@ pub(super) const KEYS: &[Key] = &[
     ))])
     .example("bypass_cookies = [\"wordpress_logged_in_*\", \"woocommerce_items_in_cart\"]")
     .foreign_names(&["proxy_cache_bypass", "proxy_no_cache", "fastcgi_cache_bypass", "fastcgi_no_cache"]),
+    Key::new(
+        "bypass",
+        &[Section::ResponseCache],
+        Kind::Several(&Kind::Table(Section::RuleException)),
+        "Conditions as in `unless` of rules: a request that meets all conditions of one of these tables gets no stored \
+         response, and its response is not stored. `exists` is not accepted.",
+    )
+    .sets(&[Target::ResponseCache(bound!(
+        read: response_cache::bypass,
+        render: |cache, _| Rendered::Value(list(cache.bypass.iter().map(|_| "{ … }".to_owned())))
+    ))])
+    .example("bypass = [{ query = { preview = \"*\" } }, { client = \"private\" }]"),
+    Key::new(
+        "key",
+        &[Section::ResponseCache],
+        Kind::Text("template with placeholders of the request"),
+        "Text that distinguishes stored responses, with placeholders of the request. Requests with the same text get \
+         the same response. By default it is host, path and query exactly as requested. Site and scheme distinguish \
+         responses in any case, and so do fields by which some applications replace them, such as `X-Forwarded-Host`.",
+    )
+    .sets(&[Target::ResponseCache(bound!(
+        read: response_cache::key,
+        render: |cache, _| cache.key.as_deref().map_or(Rendered::Unset, Rendered::text)
+    ))])
+    .example("key = \"{host}{path}?page={query.page}\"")
+    .foreign_names(&["proxy_cache_key", "fastcgi_cache_key", "uwsgi_cache_key", "scgi_cache_key"]),
+    Key::new(
+        "memory",
+        &[Section::ResponseCache],
+        Kind::Size { min: 1 << 20, max: 1 << 46 },
+        "Memory of the stored responses of this site, in addition to `cache.responses`: other sites cannot displace its \
+         responses, and it cannot displace theirs. Without the key, the site shares `cache.responses`. It has no effect \
+         in a route.",
+    )
+    .sets(&[Target::ResponseCache(bound!(
+        read: response_cache::memory,
+        render: |cache, _| cache.memory.map_or(Rendered::Unset, |size| Rendered::text(&units::format_size(size)))
+    ))])
+    .example("memory = \"64MiB\"")
+    .foreign_names(&["proxy_cache_path", "keys_zone", "fastcgi_cache_path"]),
     Key::new(
         "max_object",
         &[Section::ResponseCache],

@@ -1,17 +1,8 @@
 //! Keys of rules: the conditions that a request must meet, and the action.
 
 use super::{Key, Kind, Section};
-use crate::choice::{Choice, choice};
-use crate::model::{Existence, Redirect};
-
-choice! {
-    /// Scheme of a request.
-    #[derive(Copy)]
-    pub enum RequestScheme {
-        Https = "https", "with TLS";
-        Http = "http", "without TLS";
-    }
-}
+use crate::choice::Choice;
+use crate::model::{Existence, Redirect, RequestScheme};
 
 const RULE: &[Section] = &[Section::Rule];
 const CONDITIONS: &[Section] = &[Section::Rule, Section::RuleException];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::rule::Conditions;
 use super::with_defaults::with_defaults;
 
 with_defaults! {
@@ -19,6 +20,12 @@ with_defaults! {
         pub stale_if_error: Duration = Duration::ZERO,
         /// Patterns of the names of cookies whose requests are not served from the cache.
         pub bypass_cookies: Vec<String> = Vec::new(),
+        /// Sets of conditions. A request that meets all conditions of one of them is not served from the cache.
+        pub bypass: Vec<Conditions> = Vec::new(),
+        /// Template of the key of responses; `None`: host, path and query.
+        pub key: Option<String> = None,
+        /// Memory of the stored responses of the site in bytes; `None`: it shares `cache.responses` with other sites.
+        pub memory: Option<u64> = None,
         /// Maximum size of a stored body, in bytes.
         pub max_object: u64 = 10 * 1024 * 1024,
         /// Obeys `Cache-Control` of requests.

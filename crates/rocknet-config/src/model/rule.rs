@@ -18,6 +18,15 @@ choice! {
     }
 }
 
+choice! {
+    /// Scheme of a request.
+    #[derive(Copy)]
+    pub enum RequestScheme {
+        Https = "https", "with TLS";
+        Http = "http", "without TLS";
+    }
+}
+
 /// Rule of a site. Rules are applied in the order of the configuration, each at most once per request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {

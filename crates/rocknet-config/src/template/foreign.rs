@@ -33,6 +33,7 @@ const NGINX: &[(&str, &str)] = &[
     ("request_length", "bytes.received"),
     ("request_time", "duration"),
     ("upstream_addr", "upstream"),
+    ("upstream_cache_status", "cache.status"),
     ("upstream_response_time", "upstream.duration"),
     ("upstream_header_time", "upstream.duration"),
     ("msec", "time.unix"),
@@ -42,7 +43,6 @@ const NGINX: &[(&str, &str)] = &[
 
 /// Variables of nginx, without `$`, that are in common use and have no placeholder.
 const NGINX_ONLY: &[&str] = &[
-    "upstream_cache_status",
     "upstream_status",
     "request_filename",
     "document_root",

@@ -180,6 +180,12 @@ pub const NAMES: &[Named] = &[
         "seconds until the upstream sent the head of its response, with microseconds",
     ),
     fixed(
+        "cache.status",
+        Scope::Log,
+        &Placeholder::CacheStatus,
+        "outcome in the response cache: `HIT`, `MISS`, `EXPIRED`, `REVALIDATED`, `STALE` or `BYPASS`; empty without a cache",
+    ),
+    fixed(
         "time",
         Scope::Log,
         &Placeholder::Time,

@@ -54,6 +54,8 @@ pub enum Placeholder {
     Upstream,
     /// `{upstream.duration}`: seconds until the head of the upstream's response, with microseconds.
     UpstreamDuration,
+    /// `{cache.status}`: outcome of the request in the response cache, such as `HIT`; empty without a cache.
+    CacheStatus,
     /// `{time}`: local time in the format of RFC 3339.
     Time,
     /// `{time.clf}`: local time as in the Common Log Format, with brackets.

@@ -84,12 +84,7 @@ fn wrong_placeholders_are_errors_with_a_remedy() {
             "`$http_user_agent`",
             "{request.header.User-Agent}",
         ),
-        (
-            "$upstream_cache_status",
-            Scope::Log,
-            "has no placeholder",
-            "placeholders.md",
-        ),
+        ("$upstream_status", Scope::Log, "has no placeholder", "placeholders.md"),
         ("$5 $arg_id", Scope::Log, "`$arg_id`", "{query.id}"),
         ("echo $host", Scope::Log, "`$host`", "`$$host`"),
         ("${hostname}", Scope::Log, "`$hostname`", "`$${{hostname}}`"),

@@ -9,8 +9,9 @@ use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::message::short;
 use crate::model::ResponseCache;
+use crate::template::{Placeholder, Scope, Template, TemplateError};
 use crate::units;
-use crate::value::{field, typed};
+use crate::value::{condition, field, typed};
 
 /// Reads `cache`; `None` if it is off or invalid. A table turns the cache on.
 pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<ResponseCache> {
@@ -68,4 +69,57 @@ pub(crate) fn bypass_cookies(check: &mut Check<'_>, written: &WrittenKey<'_>, ca
         }
     }
     cache.bypass_cookies = names;
+}
+
+/// Reads `bypass`. `exists` is an error, because a lookup in the store does not wait for the disk.
+pub(crate) fn bypass(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
+    let node = &written.entry.node;
+    for table in typed::elements(node).iter().filter_map(Node::as_table) {
+        if let Some(entry) = table.entries.get("exists") {
+            let help = "remove it, or use another condition";
+            check.error(Code::BadValue, entry.key, "`bypass` cannot depend on files", help);
+        }
+    }
+    if typed::elements(node).is_empty() {
+        return;
+    }
+    cache.bypass = condition::sets(check, "bypass", node, "bypass = { query = { preview = \"*\" } }");
+}
+
+/// Reads `key`. A template that does not distinguish requests is an error.
+pub(crate) fn key(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
+    let node = &written.entry.node;
+    let Some(text) = node.written() else { return };
+    let template = match Template::parse(&text.value, Scope::Request) {
+        Ok(template) => template,
+        Err(TemplateError { message, help }) => {
+            return check.bad_text(text, node.span, format!("`key`: {message}"), help);
+        }
+    };
+    let has_path = |placeholder: &Placeholder| matches!(placeholder, Placeholder::Path | Placeholder::Target);
+    if !template.placeholders().any(has_path) {
+        let message = "`key` has neither `{path}` nor `{target}`, so all pages would have the same response";
+        return check.bad_text(text, node.span, message, "write key = \"{host}{path}?{query}\"");
+    }
+    let is_unique = |placeholder: &Placeholder| {
+        matches!(
+            placeholder,
+            Placeholder::RequestId | Placeholder::UnixTime | Placeholder::ClientPort
+        )
+    };
+    if template.placeholders().any(is_unique) {
+        let message =
+            "`key` has a placeholder whose value differs for each request, so no response would be used again";
+        return check.bad_text(text, node.span, message, "remove it");
+    }
+    cache.key = Some(text.value.clone());
+}
+
+/// Reads `memory`.
+pub(crate) fn memory(_: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
+    cache.memory = match &written.entry.node.value {
+        Value::Integer(number) => u64::try_from(*number).ok(),
+        Value::Text(text) => units::size(&text.value).ok(),
+        _ => None,
+    };
 }

@@ -201,6 +201,7 @@ impl H2Response {
             error_page: ErrorPage::Never,
             is_negotiated: false,
             upstream: None,
+            cache_status: "",
         })
     }
 }

@@ -33,6 +33,23 @@ pub(super) struct Matcher {
     names: Box<[String]>,
 }
 
+/// Sets of conditions on requests, without conditions on files.
+#[derive(Debug)]
+pub struct RequestConditions(Box<[Matcher]>);
+
+impl RequestConditions {
+    /// Prepares sets of conditions.
+    pub fn new(sets: &[Conditions]) -> RequestConditions {
+        RequestConditions(sets.iter().map(|set| Matcher::new(set, &[])).collect())
+    }
+
+    /// Returns true if the request meets all conditions of one of the sets. `path`: its decoded path.
+    pub fn matches(&self, request: &Request<'_>, path: &str, facts: &dyn RequestFacts) -> bool {
+        let matches = |set: &Matcher| set.matches_message(request, path, request.query, facts).is_some();
+        self.0.iter().any(matches)
+    }
+}
+
 /// Pattern of a value.
 #[derive(Debug)]
 enum Value {

@@ -169,6 +169,7 @@ impl ConnectionInfo {
             host: request.map_or(b"", |request| request.authority),
             upstream: upstream.map(|upstream| &*upstream.address),
             upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),
+            cache_status: context.map_or("", |context| context.cache_status.get()),
             duration_us: log_context.duration_us,
         };
         let mut log = worker.log.borrow_mut();

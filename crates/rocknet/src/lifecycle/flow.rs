@@ -136,8 +136,10 @@ fn respond<R: Responder>(
         fields,
         body,
         upstream,
+        cache_status,
         ..
     } = response;
+    context.cache_status.set(cache_status);
     if let Some(upstream) = upstream {
         let _ = context.upstream.set(upstream);
         if context.trace.get().is_some() {

@@ -67,6 +67,8 @@ pub struct RequestContext {
     pub upstream: OnceCell<UpstreamTiming>,
     /// Trace of the request; set only if requests are traced.
     pub trace: OnceCell<Box<RequestTrace>>,
+    /// Outcome of the request in the response cache, such as `HIT`; empty without a cache.
+    pub cache_status: Cell<&'static str>,
     /// Time at which the response of an upstream arrived; set only if requests are traced.
     pub upstream_responded: Cell<Option<Instant>>,
 }
@@ -135,6 +137,7 @@ impl RequestContext {
             received: Cell::default(),
             upstream: OnceCell::new(),
             trace: OnceCell::new(),
+            cache_status: Cell::default(),
             upstream_responded: Cell::default(),
         })
     }
@@ -201,6 +204,7 @@ impl RequestContext {
             received: Cell::default(),
             upstream: OnceCell::new(),
             trace: OnceCell::new(),
+            cache_status: Cell::default(),
             upstream_responded: Cell::default(),
         }
     }

@@ -140,7 +140,7 @@ impl Server {
         // The pool starts even without files in the configuration, because a reload may add some.
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = FileCache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
-        registries.responses.memory.set_capacity(config.cache.responses);
+        registries.set_response_memory(config);
         certificates.manage(config).map_err(StartError::Io)?;
         php.apply(php_plan).map_err(StartError::Io)?;
         let shared = Shared {

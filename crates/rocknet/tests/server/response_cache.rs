@@ -2,6 +2,7 @@
 
 mod purges;
 mod safety;
+mod selection;
 
 use std::io::{BufReader, Write};
 use std::net::TcpStream;

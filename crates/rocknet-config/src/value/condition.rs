@@ -2,11 +2,12 @@
 
 use crate::choice::Choice;
 use crate::context::Check;
-use crate::file::Table;
+use crate::file::{Node, Table};
 use crate::finding::Code;
-use crate::keys::rule::RequestScheme;
 use crate::message::short;
-use crate::model::{Conditions, Existence, ExistenceCondition, HostPattern, RegexError, RegexPattern, ValuePattern};
+use crate::model::{
+    Conditions, Existence, ExistenceCondition, HostPattern, RegexError, RegexPattern, RequestScheme, ValuePattern,
+};
 use crate::source::Span;
 use crate::value::{access, field, host, path, pattern, typed};
 
@@ -17,7 +18,7 @@ const MAX_CONDITIONS: usize = 64;
 const MAX_CLIENTS: usize = access::MAX_RANGES;
 
 /// Reads the conditions of a rule. Invalid conditions are reported and left out.
-pub(super) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
+pub(crate) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),
         cookies: patterns(check, table, "cookie"),
@@ -42,17 +43,21 @@ pub(super) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
 }
 
 /// Reads `unless`, one table or several, and returns the conditions of each.
-pub(super) fn exceptions(check: &mut Check<'_>, table: &Table) -> Vec<Conditions> {
-    let Some(node) = table.node("unless") else {
-        return Vec::new();
-    };
+pub(crate) fn exceptions(check: &mut Check<'_>, table: &Table) -> Vec<Conditions> {
+    table.node("unless").map_or_else(Vec::new, |node| {
+        sets(check, "unless", node, "unless = { path = \"/static/*\" }")
+    })
+}
+
+/// Reads a key with one table of conditions or several, and returns the conditions of each.
+pub(crate) fn sets(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Vec<Conditions> {
     let elements = typed::elements(node);
-    check_length(check, "unless", elements.len(), node.span, MAX_CONDITIONS);
+    check_length(check, key, elements.len(), node.span, MAX_CONDITIONS);
     let mut all = Vec::new();
     for (table, span) in elements.iter().filter_map(|item| Some((item.as_table()?, item.span))) {
         if table.entries.is_empty() {
-            let help = "write a condition, such as unless = { path = \"/static/*\" }, or remove it";
-            check.error(Code::BadValue, span, "`unless` has no condition", help);
+            let help = format!("write a condition, such as {example}, or remove it");
+            check.error(Code::BadValue, span, format!("`{key}` has no condition"), help);
         }
         all.push(conditions(check, table));
     }

@@ -1,0 +1,159 @@
+//! Settings that select the requests of the cache, the keys of responses, and their memory.
+
+use rocknet_control::response_purge::ResponsePurge;
+
+use super::super::support::upstream::Upstream;
+use super::super::support::{Folder, Running};
+use super::{cached, expect, response, status, upstream};
+
+/// Starts an upstream whose responses contain the request line, and may be stored.
+fn echo() -> Upstream {
+    upstream(|request| match request.line.starts_with("GET") {
+        true => response("200 OK", "Cache-Control: max-age=60", &request.line),
+        false => response("200 OK", "Location: /a?id=1&new", ""),
+    })
+}
+
+fn purge_of(url: &str) -> ResponsePurge {
+    ResponsePurge {
+        url: Some(url.to_owned()),
+        ..ResponsePurge::default()
+    }
+}
+
+#[test]
+fn conditions_bypass_the_store() {
+    let upstream = echo();
+    let bypass = "{ query = { preview = \"*\" }, path = \"/a\" }, { header = { X-Fresh = \"*\" } }";
+    let server = cached(&upstream, &format!("{{ bypass = [{bypass}] }}"));
+    for (line, fields, expected) in [
+        ("GET /a?preview=1", &[][..], "fwd=bypass"),
+        ("GET /b?preview=1", &[], "fwd=uri-miss; stored"),
+        ("GET /b?preview=1", &[], "hit"),
+        ("GET /b?preview=1", &["X-Fresh: 1"], "fwd=bypass"),
+        ("GET /a", &[], "fwd=uri-miss; stored"),
+        ("GET /a", &[], "hit"),
+        ("GET /a?preview=1", &[], "fwd=bypass"),
+    ] {
+        assert_eq!(status(&server.fetch(line, fields)), expected, "{line} {fields:?}");
+    }
+}
+
+#[test]
+fn a_template_makes_the_key() {
+    let upstream = echo();
+    let server = cached(&upstream, "{ key = \"{host}{path}?{query.id}{query.page}\" }");
+    let body = "GET /a?id=1&utm_source=x HTTP/1.1";
+    expect(&server.get("/a?id=1&utm_source=x"), "fwd=uri-miss; stored", body);
+    expect(&server.get("/a?utm_source=y&id=1"), "hit", body);
+    for (line, fields) in [
+        // The parts of a key cannot be shifted from one value to another.
+        ("GET /a?id=12", &[][..]),
+        ("GET /a?id=1&page=2", &[]),
+        ("GET /b?id=1", &[]),
+        ("GET /a?id=1", &["Host: other.test"]),
+        // Fields that some applications obey distinguish responses in any case.
+        ("GET /a?id=1", &["X-Forwarded-Host: evil.test"]),
+    ] {
+        let other = server.fetch(line, fields);
+        assert_eq!(status(&other), "fwd=uri-miss; stored", "{line} {fields:?}");
+    }
+    // A purge names the URL whose request has stored the response.
+    let url = "http://localhost/a?id=1&utm_source=x";
+    assert_eq!(
+        server
+            .server()
+            .purge_responses(&purge_of("http://localhost/a?id=1&utm_source=y")),
+        Ok(0)
+    );
+    assert_eq!(server.server().purge_responses(&purge_of(url)), Ok(1));
+    assert_eq!(status(&server.get("/a?id=1&new")), "fwd=uri-miss; stored");
+    // Unsafe methods invalidate the response with the same key, and that of `Location`.
+    server.fetch("POST /b?id=1", &["Content-Length: 0"]);
+    for path in ["/a?id=1", "/b?id=1"] {
+        assert_eq!(status(&server.get(path)), "fwd=uri-miss; stored", "{path}");
+    }
+}
+
+#[test]
+fn a_site_with_its_own_memory_displaces_no_other() {
+    const PAGE: usize = 100 * 1024;
+    let upstream = Upstream::responding_with(response("200 OK", "Cache-Control: max-age=60", &"x".repeat(PAGE)));
+    let text = |memory: &str| {
+        format!(
+            "[cache]\nresponses = \"2MiB\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n{0}\ncache = true\n\
+             [site.\"own.test\"]\nlisten = \"127.0.0.1:0\"\ntls = \"off\"\n{0}\ncache = {memory}\n",
+            upstream.key()
+        )
+    };
+    let server = Running::start(Folder::with(&[]), &text("{ memory = \"1MiB\" }"));
+    let own = ["Host: own.test"];
+    assert_eq!(status(&server.get("/")), "fwd=uri-miss; stored");
+    for number in 0..30 {
+        let line = format!("GET /{number}");
+        assert_eq!(status(&server.fetch(&line, &own)), "fwd=uri-miss; stored");
+    }
+    // 3 MiB of the other site would have displaced it.
+    assert_eq!(status(&server.get("/")), "hit");
+    let metrics = rocknet::inventory::metrics(server.server());
+    let bytes = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("rocknet_stored_bytes "));
+    let bytes: usize = bytes.and_then(|bytes| bytes.parse().ok()).expect("a number of bytes");
+    assert!((2 * PAGE..=PAGE * 12).contains(&bytes), "{bytes}");
+    let site = ResponsePurge {
+        site: Some("own.test".to_owned()),
+        ..ResponsePurge::default()
+    };
+    let dropped = server.server().purge_responses(&site).expect("a purge");
+    assert!((1..=10).contains(&dropped), "{dropped}");
+    // A larger memory takes effect by a reload, and keeps the responses.
+    assert_eq!(status(&server.fetch("GET /0", &own)), "fwd=uri-miss; stored");
+    server
+        .reload(&text("{ memory = \"8MiB\" }"))
+        .expect("a valid configuration");
+    assert_eq!(status(&server.fetch("GET /0", &own)), "hit");
+    for number in 1..30 {
+        server.fetch(&format!("GET /{number}"), &own);
+    }
+    assert_eq!(server.server().purge_responses(&site), Ok(30));
+    // Without its own memory, the site shares that of all.
+    server.reload(&text("true")).expect("a valid configuration");
+    assert_eq!(status(&server.fetch("GET /0", &own)), "fwd=uri-miss; stored");
+    assert_eq!(status(&server.get("/")), "hit");
+}
+
+#[test]
+fn the_access_log_has_the_outcome() {
+    let upstream = upstream(|request| match request.field("If-None-Match") {
+        Some(_) => "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
+        None => {
+            let control = if request.line.contains("stale") {
+                "max-age=0"
+            } else {
+                "max-age=60"
+            };
+            response("200 OK", &format!("Cache-Control: {control}|ETag: \"1\""), "page")
+        }
+    });
+    let folder = Folder::with(&[("www/x", "")]);
+    let file = folder.path("access.log");
+    let log = format!(
+        "log = {{ access = \"{}\", format = \"{{path}} {{cache.status}}\" }}",
+        file.display()
+    );
+    let settings = format!(
+        "{}\ncache = true\n{log}\nheaders = {{ Cache-Status = \"\" }}",
+        upstream.key()
+    );
+    let server = Running::site(folder, &settings);
+    for path in ["/a", "/a", "/stale", "/stale"] {
+        server.get(path).expect("a hidden field", 200, &["!Cache-Status"]);
+    }
+    server.fetch("POST /a", &["Content-Length: 0"]);
+    let (server, _folder) = server.take();
+    server.stop();
+    let lines = std::fs::read_to_string(&file).expect("an access log");
+    let expected = ["/a MISS", "/a HIT", "/stale MISS", "/stale REVALIDATED", "/a BYPASS"];
+    assert_eq!(lines.lines().collect::<Vec<_>>(), expected);
+}
