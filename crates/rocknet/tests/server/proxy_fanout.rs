@@ -241,7 +241,7 @@ fn connections_and_queued_requests_of_a_slow_upstream_are_bounded() {
 }
 
 /// Raises the limit of descriptors, because both ends of all connections are in this process.
-fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     /// Number of descriptors, more than the two ends of all connections need.
     const REQUIRED: u64 = 8192;
     let limit = getrlimit(Resource::Nofile);

@@ -4,12 +4,14 @@ mod purges;
 mod safety;
 mod selection;
 
+use std::collections::BTreeMap;
 use std::io::{BufReader, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use super::proxy_fanout::raise_descriptor_limit;
 use super::support::client::request;
 use super::support::upstream::{self, Next, ReceivedRequest, Upstream, write_to};
 use super::support::{DEADLINE, Folder, ReceivedResponse, Running};
@@ -283,6 +285,51 @@ fn simultaneous_requests_cause_one() {
         }
     });
     assert_eq!(upstream.all().len(), 1);
+}
+
+/// The response to one request is sent to a herd of clients that request an expired response.
+#[test]
+fn a_herd_on_an_expired_response_causes_one_request() {
+    const CLIENTS: usize = 1_000;
+    raise_descriptor_limit();
+    let (release, released) = mpsc::channel();
+    let released = Arc::new(Mutex::new(released));
+    let upstream = Upstream::start(move |request, stream| {
+        let (control, content) = match request.field("If-None-Match") {
+            None => ("max-age=0", "old"),
+            Some(_) => {
+                released.lock().expect("not poisoned").recv().expect("the herd is here");
+                ("max-age=60", "new")
+            }
+        };
+        write_to(
+            stream,
+            response("200 OK", &format!("Cache-Control: {control}|ETag: \"1\""), content),
+        );
+        Next::Keep
+    });
+    let server = cached(&upstream, "true");
+    expect(&server.get("/"), "fwd=uri-miss; stored", "old");
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(request("GET /", &[]));
+    }
+    release.send(()).expect("the upstream waits");
+    let mut counts = BTreeMap::new();
+    for client in &mut clients {
+        let response = client.response();
+        assert_eq!(response.text(), "new");
+        *counts.entry(status(&response)).or_insert(0) += 1;
+    }
+    assert_eq!(upstream.all().len(), 2, "{counts:?}");
+    assert_eq!(counts.remove("fwd=stale; stored"), Some(1), "{counts:?}");
+    // A request that the server has read only after the response gets it from the store.
+    assert!(
+        counts
+            .keys()
+            .all(|key| ["hit", "fwd=stale; collapsed"].contains(&&**key)),
+        "{counts:?}"
+    );
 }
 
 #[test]
