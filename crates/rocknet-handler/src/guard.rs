@@ -73,8 +73,8 @@ pub trait Guard: Send + Sync {
     }
 
     /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
-    /// the request. Returns a value for [`Guard::uncount_cached`]. If the result is `None`, nothing was counted, and the
-    /// caller has to use [`Guard::check`].
+    /// the request. Returns a value for [`Guard::uncount_cached`]. If the result is `None`, nothing was counted, and
+    /// the caller has to use [`Guard::check`].
     fn count_cached(&self, _context: &GuardContext<'_>) -> Option<u32> {
         Some(0)
     }

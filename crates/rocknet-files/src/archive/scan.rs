@@ -20,8 +20,8 @@ use crate::resolve::{self, Target, logged_status};
 use crate::script::NameClass;
 use crate::tree::Tree;
 
-/// Maximum number of bytes of all paths of an archive, with those of folders that are not read yet and with the names of
-/// the folder that is read. It bounds the memory of a scan.
+/// Maximum number of bytes of all paths of an archive, with those of folders that are not read yet and with the names
+/// of the folder that is read. It bounds the memory of a scan.
 const MAX_PATHS: usize = 8 << 20;
 /// Number of names that are read for each entry that an archive may have. Names that are left out, such as those of
 /// hidden files, count too.

@@ -227,8 +227,8 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     is_admitted.then_some(user)
 }
 
-/// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has counted
-/// it, because the slow path counts it again.
+/// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has
+/// counted it, because the slow path counts it again.
 fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>) -> bool {
     let Some(first) = guards.iter().position(|guard| guard.counts()) else {
         return true;
