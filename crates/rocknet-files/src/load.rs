@@ -244,6 +244,9 @@ fn fields(media: &FileType, modified: Option<u64>, negotiates: bool) -> FieldLis
         fields.add("Accept-Ranges", "bytes");
     }
     fields.add("X-Content-Type-Options", "nosniff");
+    if media.is_gzip {
+        fields.add("Content-Encoding", Coding::Gzip.name());
+    }
     if negotiates {
         fields.add("Vary", "Accept-Encoding");
     }

@@ -12,6 +12,8 @@ pub struct FileType {
     pub value: Text,
     /// True if files of this type are worth compressing.
     pub compressible: bool,
+    /// True if the content of the file is compressed with gzip, so that `Content-Encoding` has to name it.
+    pub is_gzip: bool,
 }
 
 /// Configured types of a tree.
@@ -29,6 +31,7 @@ impl MediaTypes {
         let own = |value: &String| FileType {
             compressible: is_compressible(value.as_bytes()),
             value: value.clone().into(),
+            is_gzip: false,
         };
         let by_extension = configured.iter().filter(|(extension, _)| *extension != UNKNOWN);
         MediaTypes {
@@ -41,6 +44,20 @@ impl MediaTypes {
 
     /// Returns the type of a file by its path.
     pub fn of_path(&self, path: &[u8]) -> FileType {
+        let known = self.by_extension(path);
+        // The type is that of the picture, which browsers cannot show without the name of its coding.
+        let ending = path.len().checked_sub(SVGZ.len()).map(|at| &path[at..]);
+        if ending.is_some_and(|ending| ending.eq_ignore_ascii_case(SVGZ)) && known.value.starts_with(SVG) {
+            return FileType {
+                compressible: false,
+                is_gzip: true,
+                ..known
+            };
+        }
+        known
+    }
+
+    fn by_extension(&self, path: &[u8]) -> FileType {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         let Ok(name) = std::str::from_utf8(name) else {
             return MediaType::DEFAULT.into();
@@ -63,12 +80,17 @@ impl From<MediaType> for FileType {
         FileType {
             value: known.value.into(),
             compressible: known.compressible,
+            is_gzip: false,
         }
     }
 }
 
 /// Name of the entry for files of unknown type.
 const UNKNOWN: &str = "*";
+/// Ending of the names of pictures that are compressed with gzip.
+const SVGZ: &[u8] = b".svgz";
+/// Type of `.svg` and `.svgz`.
+const SVG: &str = "image/svg+xml";
 
 #[cfg(test)]
 mod tests {
@@ -97,5 +119,24 @@ mod tests {
             assert_eq!(none.of_path(path.as_bytes()).value, built_in, "{path}");
         }
         assert!(types.of_path(b"a.log").compressible && !types.of_path(b"a.unknown").compressible);
+    }
+
+    #[test]
+    fn compressed_pictures_name_their_coding() {
+        let types = |value: &str| MediaTypes::new(&[("svgz".to_owned(), value.to_owned())].into());
+        for (types, path, is_gzip) in [
+            (MediaTypes::default(), "a/b.svgz", true),
+            (MediaTypes::default(), "a.SVGZ", true),
+            (types("image/svg+xml"), "a.svgz", true),
+            (types("application/gzip"), "a.svgz", false),
+            (MediaTypes::default(), "a.svg", false),
+        ] {
+            let found = types.of_path(path.as_bytes());
+            assert_eq!(
+                (found.is_gzip, found.compressible),
+                (is_gzip, path == "a.svg"),
+                "{path}: {found:?}"
+            );
+        }
     }
 }

@@ -19,6 +19,9 @@ use tempfile::TempDir;
 #[path = "server/support/client.rs"]
 mod client;
 
+#[path = "examples/applications.rs"]
+mod applications;
+
 #[path = "examples/git.rs"]
 mod git;
 
@@ -98,8 +101,8 @@ const ROWS: &[Row] = &[
     ("laravel", "http://localhost:8080/vendor/x.php", NO_FIELDS, 404, &[], &[]),
     ("laravel", "http://localhost:8080/.env", NO_FIELDS, 404, &[], &[]),
     ("symfony", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Symfony goes here"]),
-    ("symfony", "http://localhost:8080/index.php/about?a=b", NO_FIELDS, 301, &["Location: /about?a=b"], &[]),
-    ("symfony", "http://localhost:8080/index.php", NO_FIELDS, 301, &["Location: /"], &[]),
+    ("symfony", "http://localhost:8080/index.php/about?a=b", NO_FIELDS, 308, &["Location: /about?a=b"], &[]),
+    ("symfony", "http://localhost:8080/index.php", NO_FIELDS, 308, &["Location: /"], &[]),
     ("symfony", "http://localhost:8080/info.php", NO_FIELDS, 404, &[], &[]),
     ("drupal", "http://localhost:8080/", NO_FIELDS, 200, &[HTML], &["Drupal goes here"]),
     ("drupal", "http://localhost:8080/core/core.services.yml", NO_FIELDS, 403, &[], &[]),

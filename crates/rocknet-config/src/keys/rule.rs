@@ -93,9 +93,10 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Parameters of the query, as they were sent, each with a pattern that its value must match. `*` stands for \
          any characters. `\"*\"`: the parameter is present, with or without a value; `\"\"`: it is absent. `~` begins a \
-         regular expression.",
+         regular expression. The name `\"*\"` stands for the whole query: `{ \"*\" = \"\" }` for a request without one.",
     )
-    .example("query = { page = \"*\" }"),
+    .example("query = { page = \"*\" }")
+    .foreign_names(&["query_string", "args", "QUERY_STRING"]),
     condition("scheme", Kind::Choice(RequestScheme::WORDS), "Scheme of the request.").example("scheme = \"http\""),
     condition(
         "client",

@@ -123,7 +123,7 @@ const fn packed(extension: &'static str, value: &'static str) -> (&'static str, 
 /// use. If an extension has two meanings, the table has the one that web sites use: `ts` is a stream segment, not
 /// TypeScript.
 #[rustfmt::skip]
-static TYPES: [(&str, MediaType); 170] = [
+static TYPES: [(&str, MediaType); 171] = [
     packed("3g2", "video/3gpp2"),
     packed("3gp", "video/3gpp"),
     packed("7z", "application/x-7z-compressed"),
@@ -251,6 +251,7 @@ static TYPES: [(&str, MediaType); 170] = [
     plain("srt", "text/plain; charset=utf-8"),
     packed("stl", "model/stl"),
     plain("svg", "image/svg+xml"),
+    packed("svgz", "image/svg+xml"),
     packed("swf", "application/vnd.adobe.flash.movie"),
     plain("tar", "application/x-tar"),
     packed("tbz2", "application/x-bzip2"),

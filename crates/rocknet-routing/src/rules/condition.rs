@@ -259,6 +259,8 @@ fn kind_at(path: &str, facts: &dyn RequestFacts) -> Result<Existence, UnknownPat
 
 /// Placeholder for the path of the request.
 const PATH: &str = "{path}";
+/// Name that stands for the whole query instead of a parameter.
+const WHOLE_QUERY: &[u8] = b"*";
 
 impl PathPattern {
     fn new(pattern: &Pattern) -> PathPattern {
@@ -318,10 +320,14 @@ fn cookies<'r>(request: &Request<'r>, name: &[u8]) -> impl Iterator<Item = &'r [
     cookies.filter_map(move |cookie| cookie.trim_ascii().strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// Returns the values of the query parameters with this name. A parameter without `=` has an empty value.
+/// Returns the values of the query parameters with this name. A parameter without `=` has an empty value. `*` is the
+/// name of the whole query, which has no value if it is empty.
 fn parameters<'r>(query: Option<&'r [u8]>, name: &[u8]) -> impl Iterator<Item = &'r [u8]> {
-    let parameters = query.unwrap_or_default().split(|&byte| byte == b'&');
-    parameters.filter_map(move |parameter| {
+    let query = query.unwrap_or_default();
+    let is_whole = name == WHOLE_QUERY;
+    let whole = (is_whole && !query.is_empty()).then_some(query);
+    let parameters = if is_whole { &[][..] } else { query }.split(|&byte| byte == b'&');
+    let named = parameters.filter_map(move |parameter| {
         let rest = parameter.strip_prefix(name)?;
         match rest.split_first() {
             // An empty query has no parameters, so it does not match a parameter with an empty name.
@@ -329,5 +335,6 @@ fn parameters<'r>(query: Option<&'r [u8]>, name: &[u8]) -> impl Iterator<Item = 
             Some((b'=', value)) => Some(value),
             Some(_) => None,
         }
-    })
+    });
+    whole.into_iter().chain(named)
 }

@@ -287,6 +287,11 @@ fn all_conditions_have_to_hold() {
         (query("c", ""), true),
         (query("A", "1"), false),
         (query("", ""), true),
+        // The whole query.
+        (query("*", "a=1&b&a=2"), true),
+        (query("*", "b"), false),
+        (query("*", "*"), true),
+        (query("*", ""), false),
         (secure(false), true),
         (secure(true), false),
         (
@@ -313,6 +318,11 @@ fn all_conditions_have_to_hold() {
             false => RuleOutcome::Untouched,
         };
         assert_eq!(apply(&rules, "/x?a=1&b&a=2"), expected, "{when:?}");
+    }
+    for (target, holds) in [("/x", true), ("/x?", true), ("/x?*", false), ("/x?a", false)] {
+        let rules = [rule(query("*", ""), RuleAction::Rewrite("/y".into()), false)];
+        let is_untouched = apply(&rules, target) == RuleOutcome::Untouched;
+        assert_eq!(!is_untouched, holds, "{target}");
     }
 }
 

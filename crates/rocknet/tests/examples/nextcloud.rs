@@ -20,6 +20,12 @@ fn start() -> Example {
         ("core/a.css", "a{}"),
         ("core/a.woff2", "a font"),
         ("core/a.txt", "a text"),
+        ("core/a.mjs", "a module"),
+        ("core/a.wasm", "a program"),
+        ("core/shipped.json", "secret"),
+        ("composer.json", "secret"),
+        ("robots.txt", "for robots"),
+        (".well-known/acme-challenge/token", "a token"),
         ("config/config.css", "secret"),
         ("data/picture.png", "secret"),
     ] {
@@ -57,12 +63,32 @@ fn browsers_keep_files_and_no_responses_of_scripts() {
             &[&format!("Cache-Control: public, max-age={}", 7 * DAY)],
         ),
         ("/core/a.txt", 200, &["!Cache-Control"]),
+        (
+            "/core/a.mjs",
+            200,
+            &[
+                &format!("Cache-Control: public, max-age={long}"),
+                "Content-Type: text/javascript; charset=utf-8",
+            ],
+        ),
+        ("/core/a.wasm", 200, &["Content-Type: application/wasm"]),
+        ("/core/a.woff2", 200, &["Content-Type: font/woff2"]),
+        ("/robots.txt", 200, &["!Cache-Control"]),
         ("/apps/theming/theme/light.css?v=7", 200, &["Cache-Control: no-store"]),
         // The other name of the folder is not for clients.
         ("/@files/core/a.css", 404, &["!Cache-Control"]),
         ("/@files/versions/config/config.css", 404, &[]),
         ("/config/config.css?v=7", 404, &[]),
         ("/data/picture.png", 404, &[]),
+        ("/core/shipped.json", 404, &["!Cache-Control"]),
+        ("/composer.json", 404, &["!Cache-Control"]),
+        // What authorities request is a file or missing, and never a page.
+        ("/.well-known/acme-challenge/token", 200, &[]),
+        ("/.well-known/acme-challenge/none", 404, &["!Cache-Control"]),
+        ("/.well-known/pki-validation/none", 404, &["!Cache-Control"]),
+        ("/login", 200, &["Referrer-Policy: same-origin"]),
+        ("/index.php/login", 200, &["Referrer-Policy: same-origin"]),
+        ("/apps/files", 200, &["Referrer-Policy: no-referrer"]),
     ] {
         client.get(path).expect(path, status, fields);
     }
