@@ -23,6 +23,7 @@ mod caddy;
 mod condition;
 mod directive;
 mod document;
+mod error_page;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hosts;

@@ -90,7 +90,7 @@ mod tests {
             ("id=$cookie_id", Some("id={request.cookie.id}")),
             ("plain {text} {}", Some("plain {{text}} {}")),
             ("{\"group\":\"a\"}", Some("{\"group\":\"a\"}")),
-            ("$upstream_cache_status", None),
+            ("$gzip_ratio", None),
             ("$status", None),
             ("costs $5", None),
         ] {

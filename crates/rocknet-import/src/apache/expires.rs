@@ -1,7 +1,8 @@
-//! Translates `ExpiresByType`: a route for the endings of the type.
+//! Translates `ExpiresByType`, a route for the endings of the type, and `ExpiresDefault`.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::settings::Settings;
 use crate::value::Value;
 
 /// Endings of files by media type.
@@ -38,6 +39,37 @@ const ENDINGS: [(&str, &[&str]); 28] = [
 
 /// Age of the responses of a media type, with the directive.
 pub(super) type TypeExpiry = (Directive, u64);
+
+/// Key that has the age of `ExpiresDefault` until it is known whether the site has scripts.
+const DEFAULT_AGE: &str = "expires";
+
+/// Sets the age of `ExpiresDefault`, which [`settle`] or [`finish`] moves.
+pub(super) fn set_default(age: u64, line: usize, settings: &mut Settings) {
+    settings.set(DEFAULT_AGE, Value::Text(format!("max-age={age}")), line);
+}
+
+/// Moves the age of `ExpiresDefault` into `headers`, unless they set the field.
+pub(super) fn settle(settings: &mut Settings) {
+    if let Some(age) = settings.remove(DEFAULT_AGE)
+        && !settings.has_entry("headers", "Cache-Control")
+    {
+        settings.set_entry("headers", "Cache-Control", age.value, age.line);
+    }
+}
+
+/// Moves the age of `ExpiresDefault` of a complete site. With PHP it is left out: browsers and caches would keep the
+/// pages of scripts, which `headers` apply to as well.
+pub(super) fn finish(site: &mut Site) {
+    if site.settings.has("php")
+        && let Some(age) = site.settings.remove(DEFAULT_AGE)
+    {
+        let directive = Directive::new("ExpiresDefault", Vec::new(), age.line);
+        let message = "browsers would keep the responses of scripts too: write routes for the endings of files, such as \
+                       \"*.css\", with `headers`";
+        site.skip(&directive, message);
+    }
+    settle(&mut site.settings);
+}
 
 /// Adds the ages of media types to a site. Responses of applications have no ending, so they keep their own fields.
 pub(super) fn add(ages: &[TypeExpiry], site: &mut Site) {

@@ -71,6 +71,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     rewrite::translate(&rewrites, &mut host, &mut proxies);
     proxies.finish(&mut host.site, context);
     php::finish(&mut host.site);
+    expires::finish(&mut host.site);
     alias::finish(&mut host.site);
     inherit::finish(&mut host.site);
     host.site.order_rules();

@@ -2,6 +2,7 @@
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::error_page;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
 use crate::settings::Settings;
 use crate::units;
@@ -9,7 +10,7 @@ use crate::value::Value;
 
 use super::access::AccessDraft;
 use super::context::ServerContext;
-use super::expires::TypeExpiry;
+use super::expires::{self, TypeExpiry};
 use super::php;
 
 /// Settings of a host or section while its directives are read.
@@ -65,10 +66,7 @@ impl<'c> ApacheScope<'c> {
                 Err(_) => self.notes.skip(directive, "write `limits.body_size`"),
             },
             ("expiresdefault", [time]) => match expires(time) {
-                Some(age) => {
-                    let value = Value::Text(format!("max-age={age}"));
-                    self.settings.set_entry("headers", "Cache-Control", value, line);
-                }
+                Some(age) => expires::set_default(age, line, &mut self.settings),
                 None => self.notes.skip(directive, "write `headers` with Cache-Control"),
             },
             ("expiresbytype", [_, time]) => match expires(time) {
@@ -77,6 +75,9 @@ impl<'c> ApacheScope<'c> {
                     .notes
                     .skip(directive, "write a route such as \"*.css\" with `headers`"),
             },
+            ("expiresactive", [off]) if off.eq_ignore_ascii_case("off") => self
+                .notes
+                .differs(directive, "ages that apply to the whole site apply here too"),
             ("expiresactive", _) => {}
             ("addtype", [kind, endings @ ..]) if kind.contains('/') => {
                 for ending in endings {
@@ -167,7 +168,9 @@ impl<'c> ApacheScope<'c> {
     }
 
     fn error_document(&mut self, directive: &Directive, status: &str, page: &str) {
-        if page.starts_with('/') && !page.contains('?') {
+        if error_page::is_script(page) {
+            self.notes.skip(directive, error_page::MESSAGE);
+        } else if page.starts_with('/') && !page.contains('?') {
             self.settings
                 .set_entry("errors", status, Value::text(page), directive.line);
         } else {

@@ -6,6 +6,7 @@ use crate::access::{access_of, note_shadowed, restrict_covered};
 use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site, SiteRoute, note_inherited_fields, restore};
+use crate::error_page;
 use crate::note::MAY_RESTRICT_ACCESS;
 use crate::placeholder;
 use crate::regex;
@@ -341,6 +342,9 @@ fn handle_errors(directive: &Directive, statuses: &[&str], site: &mut Site) {
     if !page.starts_with('/') || page.replace("{}", "").contains('{') || !statuses.iter().all(is_status) {
         let message = "write `errors` with a page for each status: errors = { 404 = \"/404.html\" }";
         return site.skip(directive, message);
+    }
+    if error_page::is_script(&page) {
+        return site.skip(directive, error_page::MESSAGE);
     }
     let statuses = if statuses.is_empty() { &ERRORS[..] } else { statuses };
     for status in statuses {

@@ -74,7 +74,7 @@ mod tests {
         server.block = Some(vec![
             directive("access_log", &["a.log", "main"]),
             directive("access_log", &["b.log", "unknown"]),
-            directive("access_log", &["c.log", "cached", "buffer=32k"]),
+            directive("access_log", &["c.log", "packed", "buffer=32k"]),
             directive("access_log", &["d.log", "json"]),
         ]);
         let tree = [
@@ -82,7 +82,7 @@ mod tests {
                 "log_format",
                 &["main", "$remote_addr [$time_local] ", "\"$request\" $status"],
             ),
-            directive("log_format", &["cached", "$upstream_cache_status"]),
+            directive("log_format", &["packed", "$gzip_ratio"]),
             directive("log_format", &["json", "escape=json", "{\"ip\":\"$remote_addr\"}"]),
             server,
         ];
@@ -90,6 +90,6 @@ mod tests {
         let logs: Vec<_> = resolved[3].children().iter().map(|log| line(log.argument(1))).collect();
         let main = "{client.ip} {time.clf} \"{method} {target} {protocol}\" {status}";
         assert_eq!(logs, [Some(main), None, None, Some("{\"ip\":\"{client.ip}\"}")]);
-        assert_eq!(resolved[3].children()[2].argument(1), "cached");
+        assert_eq!(resolved[3].children()[2].argument(1), "packed");
     }
 }

@@ -83,6 +83,12 @@ pub(super) fn translate(
                 scope.read(directive, upstreams);
             }
             "if" | "location" if restricts(directive) => site.skip_restriction(directive, RESTRICTION),
+            // Only a redirect keeps the other scripts from running.
+            "rewrite" if !matches!(directive.words().last(), Some(&("permanent" | "redirect"))) => {
+                let message = "scripts that this passes to another one run in RockNet: write a rule, \
+                               [[site.\"…\".rule]], with `path`, `unless` and `rewrite`";
+                site.skip_restriction(directive, message);
+            }
             "return" if refuses(directive) => site.skip_restriction(directive, RESTRICTION),
             _ => scope.read(directive, upstreams),
         }
@@ -136,13 +142,7 @@ pub(super) fn translate(
 
 /// Notes a variable for scripts. The address of a php-fpm takes no variables, so they belong into its pool.
 fn param(directive: &Directive, site: &mut Site) {
-    const USUAL: [&str; 5] = [
-        "HTTPS",
-        "HTTP_PROXY",
-        "REDIRECT_STATUS",
-        "front_controller_active",
-        "modHeadersAvailable",
-    ];
+    const USUAL: [&str; 3] = ["HTTPS", "HTTP_PROXY", "REDIRECT_STATUS"];
     match USUAL.contains(&directive.argument(0)) {
         true => site.unneeded(directive, "RockNet sets the usual variables itself: docs/php.md"),
         false => site.skip(

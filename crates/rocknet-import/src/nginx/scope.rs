@@ -7,6 +7,7 @@ use rocknet_config::template;
 
 use crate::directive::Directive;
 use crate::document::Notes;
+use crate::error_page;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
 use crate::placeholder;
 use crate::settings::Settings;
@@ -84,6 +85,17 @@ impl<'a> Scope<'a> {
             }
             ("index", names) if !names.iter().any(|name| name.contains('$') || name.starts_with('/')) => {
                 self.settings.set("index", Value::texts(names.iter().copied()), line);
+            }
+            ("index", [names @ .., last])
+                if last.starts_with('/') && !names.iter().any(|name| name.contains(['$', '/'])) =>
+            {
+                if !names.is_empty() {
+                    self.settings.set("index", Value::texts(names.iter().copied()), line);
+                }
+                self.notes.differs(
+                    directive,
+                    "a folder without an index file goes to `fallback` instead of the path",
+                );
             }
             ("autoindex_exact_size" | "autoindex_localtime", [_]) => {
                 self.notes
@@ -316,6 +328,9 @@ impl<'a> Scope<'a> {
             return self
                 .settings
                 .set_default("fallback", Value::text(*page), directive.line);
+        }
+        if error_page::is_script(page) {
+            return self.notes.skip(directive, error_page::MESSAGE);
         }
         let is_plain = statuses.iter().all(|status| status.parse::<u16>().is_ok());
         if statuses.is_empty() || !is_plain || !page.starts_with('/') || page.contains(['$', '?']) {

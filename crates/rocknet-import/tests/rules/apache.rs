@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{is_any_weakened, rules};
+use crate::support::{has, has_note, is_any_weakened, rules};
 
 fn translated(htaccess: &str) -> Import {
     import(Language::Apache, "/srv/.htaccess", htaccess).unwrap()
@@ -193,4 +193,32 @@ fn refusals_are_kept_for_groups_anchors_and_rewritten_paths() {
     let import = import(Language::Apache, "/etc/apache2/a.conf", nested).unwrap();
     assert_eq!(import.toml.matches("respond = 403").count(), 1, "{}", import.toml);
     assert!(import.toml.contains("bak"), "{}", import.toml);
+}
+
+#[test]
+fn a_default_age_does_not_reach_the_responses_of_scripts() {
+    let age = "ExpiresActive On\nExpiresDefault \"access plus 1 year\"\n";
+    let scripts = "<FilesMatch \\.php$>\nExpiresActive Off\n</FilesMatch>\n";
+    let import = translated(&format!("DirectoryIndex index.php index.html\n{age}{scripts}"));
+    assert!(!import.toml.contains("Cache-Control"), "{}", import.toml);
+    assert!(has_note(&import, "the responses of scripts too"), "{:?}", import.notes);
+    // Without scripts, and in a section for files.
+    for text in [
+        age.to_owned(),
+        format!("DirectoryIndex index.php\n<FilesMatch \"\\.css$\">\n{age}</FilesMatch>\n"),
+    ] {
+        let import = translated(&text);
+        has(&import, "headers.\"Cache-Control\" = \"max-age=31536000\"");
+        assert!(!has_note(&import, "the responses of scripts too"), "{:?}", import.notes);
+    }
+    let import = translated(&format!("{age}Header set Cache-Control no-store\n"));
+    has(&import, "headers.\"Cache-Control\" = \"no-store\"");
+}
+
+#[test]
+fn a_script_is_no_error_page() {
+    let import = translated("ErrorDocument 404 /index.php/error/404\nErrorDocument 403 /403.html\n");
+    has(&import, "errors.\"403\" = \"/403.html\"");
+    assert!(!import.toml.contains("errors.\"404\""), "{}", import.toml);
+    assert!(has_note(&import, "`errors` takes files"), "{:?}", import.notes);
 }

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{has_note, is_any_weakened, rules};
+use crate::support::{has_note, is_any_weakened, is_weakened, rules};
 
 fn translated(server: &str) -> Import {
     let text = format!("server {{ listen 80; server_name a.test; root /srv; {server} }}\n");
@@ -403,4 +403,33 @@ fn fields_of_the_root_location_have_a_note_if_others_get_them() {
             "{others}"
         );
     }
+}
+
+#[test]
+fn what_only_a_script_does_is_noted() {
+    let import = translated(
+        "index index.php index.html /index.php$request_uri; error_page 404 /index.php; error_page 403 /403.html; \
+         location ~ \\.php$ { rewrite ^/(?!index|cron) /index.php$request_uri; rewrite ^/a.php$ /b permanent; \
+         fastcgi_pass unix:/run/php.sock; fastcgi_param HTTPS on; fastcgi_param front_controller_active true; }",
+    );
+    assert!(is_weakened(&import, "^/(?!index|cron)"), "{:?}", import.notes);
+    assert!(!is_weakened(&import, "permanent"), "{:?}", import.notes);
+    assert!(
+        import.toml.contains("index = [\"index.php\", \"index.html\"]"),
+        "{}",
+        import.toml
+    );
+    assert!(
+        import.toml.contains("errors.\"403\"") && !import.toml.contains("errors.\"404\""),
+        "{}",
+        import.toml
+    );
+    for text in ["`errors` takes files", "takes no variables", "goes to `fallback`"] {
+        assert!(has_note(&import, text), "{text}: {:?}", import.notes);
+    }
+    let untold = import
+        .notes
+        .iter()
+        .filter(|note| note.message.contains("takes no variables"));
+    assert_eq!(untold.count(), 1, "{:?}", import.notes);
 }

@@ -1,5 +1,5 @@
-//! The rules of the examples for WordPress, Laravel, Symfony, Drupal and Nextcloud, with files and scripts in the places
-//! of those of the applications. `docs/php-applications.md` lists the rules.
+//! The rules of the examples for WordPress, Laravel, Symfony, Drupal and Nextcloud, with files and scripts in the
+//! places of those of the applications. `docs/php-applications.md` lists the rules.
 
 use std::fs;
 

@@ -82,7 +82,7 @@ fn browsers_keep_files_and_no_responses_of_scripts() {
         ("/data/picture.png", 404, &[]),
         ("/core/shipped.json", 404, &["!Cache-Control"]),
         ("/composer.json", 404, &["!Cache-Control"]),
-        // What authorities request is a file or missing, and never a page.
+        // Certificate authorities get a file or 404, and never a page.
         ("/.well-known/acme-challenge/token", 200, &[]),
         ("/.well-known/acme-challenge/none", 404, &["!Cache-Control"]),
         ("/.well-known/pki-validation/none", 404, &["!Cache-Control"]),
