@@ -208,6 +208,7 @@ impl LogThread {
         } = self.shared.take_inbox();
         let now = now();
         let mut stop = None;
+        let mut new_followers = Vec::new();
         for command in commands {
             match command {
                 Command::Add(target, output) => {
@@ -229,7 +230,7 @@ impl LogThread {
                     self.due = Some(now.instant);
                 }
                 Command::Reopen => self.reopen(now),
-                Command::Follow(follower) => self.followers.add(follower),
+                Command::Follow(follower) => new_followers.push(follower),
                 Command::Sync(done) => self.syncing.push(done),
                 Command::Stop(deadline, done) => stop = Some((deadline, done)),
             }
@@ -246,6 +247,10 @@ impl LogThread {
                     now,
                 );
             });
+        }
+        // The recent lines of a new follower include the lines that were logged before it was added.
+        for follower in new_followers {
+            self.followers.add(follower);
         }
         stop
     }

@@ -147,3 +147,16 @@ fn a_flood_of_errors_is_bounded_and_counted() {
     let is_reported = text.contains("errors were logged faster");
     assert_eq!(is_reported, test_log.logger.drops() > 0);
 }
+
+#[test]
+fn a_line_logged_before_a_follower_is_among_its_recent_lines() {
+    let test_log = TestLog::new(NO_ROTATION);
+    test_log.sync();
+    // The thread is not woken for the line, so it finds the line and the follower in the inbox at the same time.
+    assert!(test_log.logger.shared.push_error(b"before\n", None));
+    let mut receiver = test_log.logger.follow(None);
+    test_log.sync();
+    let recent = receiver.try_recv().expect("the recent lines");
+    assert_eq!(recent.bytes(), b"before\n");
+    assert!(receiver.try_recv().is_err());
+}
