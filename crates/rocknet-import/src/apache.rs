@@ -1,17 +1,23 @@
 //! Translates configurations of Apache: `httpd.conf`, files with `<VirtualHost>`, and `.htaccess`.
 
 mod access;
+mod accuracy;
 mod alias;
 mod context;
+mod dot_names;
 mod expires;
 mod expression;
 mod flags;
+mod forwarding;
+mod guard;
 mod host;
+mod https_redirect;
 mod includes;
 mod inherit;
 mod limit;
 mod order;
 mod path;
+mod pcre;
 mod php;
 mod proxy;
 mod reader;
@@ -23,6 +29,7 @@ mod section;
 mod setting;
 mod test;
 mod tls;
+mod variable;
 
 pub(crate) use includes::ApacheIncludes;
 pub(crate) use reader::read;

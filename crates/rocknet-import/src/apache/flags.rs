@@ -8,6 +8,8 @@ pub(super) struct RewriteFlags {
     /// Status of a refusal (`F`, `G`, or `R` with the status of an error), if the rule refuses requests.
     pub refusal: Option<u64>,
     pub last: bool,
+    /// True for `END`, after which the rules of folders are not applied either.
+    pub ends_all: bool,
     /// Variables that the rule sets: `E=NAME:VALUE`.
     pub variables: Vec<String>,
     pub discards_query: bool,
@@ -16,6 +18,8 @@ pub(super) struct RewriteFlags {
     pub is_proxy: bool,
     /// The rule that follows is applied only if this one matches.
     pub is_chained: bool,
+    /// Number of rules after this one that are applied only if this one does not match.
+    pub skipped: usize,
     /// The first flag that RockNet cannot express, or whose value is invalid.
     pub unsupported: Option<String>,
 }
@@ -31,7 +35,8 @@ impl RewriteFlags {
                 ("r" | "redirect", value) => flags.set_redirect(flag, value),
                 ("f" | "forbidden", "") => flags.refusal = Some(403),
                 ("g" | "gone", "") => flags.refusal = Some(410),
-                ("l" | "last" | "end", "") => flags.last = true,
+                ("l" | "last", "") => flags.last = true,
+                ("end", "") => (flags.last, flags.ends_all) = (true, true),
                 ("e" | "env", value) => flags.variables.push(value.to_owned()),
                 ("qsd" | "qsdiscard", "") => flags.discards_query = true,
                 ("qsa" | "qsappend", "") => flags.appends_query = true,
@@ -40,6 +45,10 @@ impl RewriteFlags {
                 // RockNet has no chained rules, so the flag is reported, too.
                 ("c" | "chain", "") => {
                     flags.is_chained = true;
+                    flags.set_unsupported(flag);
+                }
+                ("s" | "skip", count) => {
+                    flags.skipped = count.parse().unwrap_or(usize::MAX);
                     flags.set_unsupported(flag);
                 }
                 // These flags concern the escaping and the processing inside of Apache, so RockNet ignores them.

@@ -8,6 +8,7 @@ use crate::value::Value;
 use super::alias;
 use super::context::ServerContext;
 use super::expires;
+use super::forwarding::Forwarding;
 use super::inherit;
 use super::limit;
 use super::php;
@@ -26,6 +27,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     };
     host.site.line = block.map_or(1, |block| block.line);
     let mut proxies = ProxyDirectives::default();
+    proxies.forwarding = Forwarding::of(directives.iter().copied(), block.is_none());
     let mut rewrites = RewriteBlock::default();
     let mut tls = ApacheTls::default();
     let mut scope = ApacheScope::new(context);

@@ -7,6 +7,7 @@ use crate::units;
 use crate::value::Value;
 
 use super::context::{ServerContext, server_url};
+use super::forwarding::Forwarding;
 use super::path::prefix;
 
 /// Directives of proxies of one host.
@@ -17,6 +18,8 @@ pub(super) struct ProxyDirectives {
     /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
+    /// Ways by which the host passes requests on.
+    pub forwarding: Forwarding,
 }
 
 impl ProxyDirectives {

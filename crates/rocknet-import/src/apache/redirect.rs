@@ -1,11 +1,14 @@
 //! Translates `Redirect`, `RedirectMatch` and similar directives.
 
+use crate::condition::{self, Condition};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::hosts::HostDraft;
 use crate::value::Value;
 
+use super::dot_names;
 use super::path::prefix;
+use super::pcre::normalized;
 
 /// Translates `Redirect`, `RedirectMatch` and similar directives. Returns false for other directives.
 pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
@@ -15,28 +18,27 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     let is_match = directive.is("RedirectMatch");
     let site = &mut host.site;
     if (400..600).contains(&code) {
-        let patterns = match is_match {
-            true => crate::regex::patterns(from).map(|mut found| {
-                // The expression also refused longer names that begin with the path, such as `/api2` for `^/api`.
-                found.patterns.append(&mut found.beginnings);
-                if let Some(difference) = found.difference {
-                    site.weakens(directive, difference);
-                }
-                found.patterns
-            }),
-            false => Some(prefix(from)),
+        let conditions = match is_match {
+            true => dot_names::path_conditions(&normalized(from), false),
+            false => Some(vec![vec![Condition::new("path", Value::texts(prefix(from)))]]),
         };
-        match patterns {
-            Some(patterns) => site.rule(directive, keys(patterns, code)),
-            None => site.skip_restriction(
+        for conditions in conditions.iter().flatten() {
+            if let Some(mut keys) = condition::keys(conditions) {
+                keys.retain(|(_, value)| *value != Value::texts(["/*"]));
+                keys.push(("respond", Value::Number(code)));
+                site.rule(directive, keys);
+            }
+        }
+        if conditions.is_none() {
+            site.skip_restriction(
                 directive,
                 "patterns cannot express the expression: write a rule with `respond`",
-            ),
+            );
         }
         return true;
     }
     if is_match {
-        match crate::regex::rewrite(from, to) {
+        match crate::regex::rewrite(&normalized(from), to) {
             Some((patterns, target)) => {
                 for pattern in patterns {
                     site.redirect(&pattern, &target, code, directive.line);

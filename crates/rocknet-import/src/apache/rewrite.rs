@@ -6,8 +6,10 @@ use crate::document::{Notes, RuleStage};
 use crate::hosts::HostDraft;
 use crate::value::Value;
 
-use super::expression::without_dotfiles;
 use super::flags::RewriteFlags;
+use super::forwarding::Forwarding;
+use super::guard::Guard;
+use super::https_redirect;
 use super::proxy::ProxyDirectives;
 use super::rule_path::RulePath;
 use super::test;
@@ -70,24 +72,28 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         host.site
             .skip(directive, "write rules, [[site.\"…\".rule]]: docs/configuration.md");
     }
-    let mut is_chained = false;
-    // Alternatives under which the rules that follow apply.
-    let mut guard = vec![Conditions::new()];
-    for rule in &block.rules {
+    // Number of rules that are applied only together with an earlier one.
+    let mut dependents = 0_usize;
+    let mut guard = Guard::default();
+    for (at, rule) in block.rules.iter().enumerate() {
         if block.is_off {
             host.site.unneeded(&rule.directive, "`RewriteEngine Off`");
             continue;
         }
         let flags = RewriteFlags::read(rule.directive.argument(2));
-        let is_dependent = std::mem::replace(&mut is_chained, flags.is_chained);
+        let is_dependent = dependents > 0;
+        dependents = dependents.saturating_sub(1);
+        dependents = dependents.max(flags.skipped).max(usize::from(flags.is_chained));
+        guard.enter(rule.is_in_folder);
         // The rules of a folder are applied again after a rewrite, those of a host are not.
         host.site.stage = match rule.is_in_folder {
             true => RuleStage::Rewrite,
             false => RuleStage::Site,
         };
+        let precedes_refusal = block.rules[at + 1..].iter().any(|rule| refuses(&rule.directive));
         let is_translated = !is_dependent
             && flags.unsupported.is_none()
-            && translate_rule(rule, &flags, &block.base, &mut guard, host, proxies);
+            && translate_rule(rule, &flags, &block.base, &mut guard, host, proxies, precedes_refusal);
         if !is_translated {
             skip(rule, &flags, is_dependent, host);
         }
@@ -103,6 +109,11 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
     let message = match &flags.unsupported {
         _ if is_dependent => "it depends on the rule before it, which has no counterpart".to_owned(),
         Some(flag) => format!("the flag `{flag}` has no counterpart"),
+        None if rule.directive.argument(1) == "-" && flags.refusal.is_none() => {
+            "a rule cannot express the exception exactly, so the rules that follow apply to these requests too: write a \
+             rule with `unless`"
+                .to_owned()
+        }
         None if flags.is_proxy => "write a route with `proxy`; WebSocket needs no rule of its own".to_owned(),
         None if flags.refusal.is_some() => {
             "a rule cannot express it: write a rule with `path` and `respond`".to_owned()
@@ -119,50 +130,63 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
     }
 }
 
-/// Translates a rule. `guard`: alternatives under which it applies, because an earlier rule has not ended the rules.
-/// Returns false if it has no counterpart.
+/// Translates a rule. `precedes_refusal`: true if a later rule refuses requests. Returns false if it has no
+/// counterpart.
 fn translate_rule(
     rule: &RewriteRule,
     flags: &RewriteFlags,
     base: &str,
-    guard: &mut Vec<Conditions>,
+    guard: &mut Guard,
     host: &mut HostDraft,
     proxies: &mut ProxyDirectives,
+    precedes_refusal: bool,
 ) -> bool {
     let directive = &rule.directive;
     let target = directive.argument(1);
     let path = RulePath::new(directive.argument(0), base, flags.ignores_case, rule.is_in_folder);
-    let about_files = rule.conditions.iter().all(is_about_files);
+    let about_files = rule
+        .conditions
+        .iter()
+        .all(|condition| is_about_files(condition) && condition.argument(1).starts_with('!'));
     if let Some(status) = flags.refusal {
-        return refuse(rule, &path, status, guard, host);
+        return refuse(rule, &path, status, guard, host, proxies.forwarding);
     }
     if target == "-" {
-        return pass_through(rule, &path, flags, guard, host);
+        return pass_through(rule, &path, flags, guard, host, precedes_refusal);
     }
     if path.matches_all
         && !flags.is_proxy
         && !rule.conditions.is_empty()
-        && translate_https_redirect(rule, target, host)
+        && https_redirect::translate(directive, &rule.conditions, host)
     {
         return true;
     }
-    let is_guarded = rule.conditions.is_empty() && is_about_missing(guard);
+    let is_guarded = rule.conditions.is_empty() && is_about_missing(&guard.alternatives);
     let is_front = path.matches_all && about_files && !flags.is_proxy && flags.redirect.is_none();
     if is_front && !target.contains("://") && (!rule.conditions.is_empty() || is_guarded) {
         return front(rule, target, base, host);
     }
-    let Some(tests) = test::alternatives(&rule.conditions, has_group_reference(target)) else {
+    let Some(found) = test::alternatives(&rule.conditions, has_group_reference(target), rule.is_in_folder) else {
         return false;
     };
-    if tests.is_empty() {
+    if found.alternatives.is_empty() {
         host.site.unneeded(directive, "rules are applied once to a request");
         return true;
     }
-    let tests = both(guard, &tests);
+    let is_rewrite = flags.redirect.is_none() && !target.contains("://");
+    let difference = found.visible_difference();
+    // A wider rewrite would take requests out of the reach of the refusals that follow.
+    if is_rewrite && precedes_refusal && difference.is_some() && !found.accuracy.has_only() {
+        return false;
+    }
+    let tests = both(&guard.alternatives, &found.alternatives);
     let Some((patterns, target)) = path.rewrite(target, &tests) else {
         return false;
     };
     let is_always = tests == [Conditions::new()] && !path.is_negated;
+    if let Some(difference) = difference {
+        host.site.differs(directive, difference);
+    }
     if flags.is_proxy {
         return is_always && forward(directive, &patterns, &target, proxies);
     }
@@ -204,32 +228,28 @@ fn translate_rule(
             keys
         }
     };
-    add(directive, host, &path, &patterns, &tests, &action)
+    let paths = match patterns.is_empty() || patterns.iter().any(|pattern| pattern == "/*") {
+        true => Conditions::new(),
+        false => vec![Condition::new("path", Value::texts(patterns)).negated_if(path.is_negated)],
+    };
+    let is_added = add(directive, host, &both(&[paths], &tests), &action);
+    guard.is_stale |= is_added && is_rewrite;
+    is_added
 }
 
 /// Adds a rule for each alternative. Returns false if a rule cannot express one of them.
 fn add(
     directive: &Directive,
     host: &mut HostDraft,
-    path: &RulePath<'_>,
-    patterns: &[String],
-    tests: &[Conditions],
+    alternatives: &[Conditions],
     action: &[(&'static str, Value)],
 ) -> bool {
-    let mut rules = Vec::new();
-    for test in tests {
-        let mut conditions = test.clone();
-        if !patterns.is_empty() && !patterns.iter().any(|pattern| pattern == "/*") {
-            let own = Condition::new("path", Value::texts(patterns)).negated_if(path.is_negated);
-            conditions.insert(0, own);
-        }
-        let Some(mut keys) = condition::keys(&conditions) else {
-            return false;
-        };
+    let rules: Option<Vec<_>> = alternatives.iter().map(|all| condition::keys(all)).collect();
+    let Some(rules) = rules else { return false };
+    for mut keys in rules {
         keys.extend(action.iter().cloned());
-        rules.push(keys);
+        host.site.rule(directive, keys);
     }
-    rules.into_iter().for_each(|keys| host.site.rule(directive, keys));
     true
 }
 
@@ -261,45 +281,47 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
     prefixes.is_some()
 }
 
-/// Translates a rule that refuses requests.
-fn refuse(rule: &RewriteRule, path: &RulePath<'_>, status: u64, guard: &[Conditions], host: &mut HostDraft) -> bool {
+/// Translates a rule that refuses requests. `forwarding`: ways by which requests may be passed on.
+fn refuse(
+    rule: &RewriteRule,
+    path: &RulePath<'_>,
+    status: u64,
+    guard: &Guard,
+    host: &mut HostDraft,
+    forwarding: Forwarding,
+) -> bool {
     let directive = &rule.directive;
-    let patterns = match path.matches_all {
-        true => Vec::new(),
-        false => {
-            let expression = match path.is_negated {
-                true => path.expression.to_owned(),
-                false => without_dotfiles(path.expression),
-            };
-            if expression.is_empty() && !path.is_negated {
-                let message = "names that begin with a dot are never served (404), except /.well-known";
-                host.site.unneeded(directive, message);
-                return true;
-            }
-            let Some(patterns) = path.patterns(&expression) else {
-                return false;
-            };
-            patterns
-        }
-    };
-    match test::alternatives(&rule.conditions, false) {
-        Some(tests) if tests.is_empty() => {
-            host.site.unneeded(directive, "rules are applied once to a request");
-            true
-        }
-        Some(tests) => {
-            let tests = both(guard, &tests);
-            add(
-                directive,
-                host,
-                path,
-                &patterns,
-                &tests,
-                &[("respond", Value::Number(status))],
-            )
-        }
-        None => false,
+    if path.is_never_served(forwarding) {
+        let message = "names that begin with a dot are never served (404), except /.well-known";
+        host.site.unneeded(directive, message);
+        return true;
     }
+    let Some(tests) = test::alternatives(&rule.conditions, false, rule.is_in_folder) else {
+        return false;
+    };
+    let accuracy = tests.accuracy.and(path.accuracy());
+    if tests.alternatives.is_empty() && accuracy.has_all() {
+        host.site.unneeded(directive, "rules are applied once to a request");
+        return true;
+    }
+    let Some(paths) = path.refused().filter(|_| !tests.alternatives.is_empty()) else {
+        return false;
+    };
+    let mut all = both(&paths, &tests.alternatives);
+    if guard.is_stale && !guard.is_empty() {
+        let message = "the rule also applies to requests that an earlier rule excludes by the path before a rewrite";
+        host.site.differs(directive, message);
+    } else {
+        all = both(&guard.alternatives, &all);
+    }
+    let is_added = add(directive, host, &all, &[("respond", Value::Number(status))]);
+    if is_added && !accuracy.has_all() {
+        host.site.weakens(
+            directive,
+            tests.difference.unwrap_or("the rule applies to fewer requests"),
+        );
+    }
+    is_added
 }
 
 /// Translates a rule that changes no path: it sets a variable, or ends the rules.
@@ -307,8 +329,9 @@ fn pass_through(
     rule: &RewriteRule,
     path: &RulePath<'_>,
     flags: &RewriteFlags,
-    guard: &mut Vec<Conditions>,
+    guard: &mut Guard,
     host: &mut HostDraft,
+    precedes_refusal: bool,
 ) -> bool {
     let directive = &rule.directive;
     if !flags.variables.is_empty() {
@@ -319,24 +342,24 @@ fn pass_through(
         }
         return is_needless;
     }
-    let is_front =
-        matches!(path.expression, "^index\\.php$" | "^index.php$" | "^/index\\.php$") && rule.conditions.is_empty();
-    if is_front {
+    let is_front = matches!(
+        path.expression.as_str(),
+        "^index\\.php$" | "^index.php$" | "^/index\\.php$"
+    ) && rule.conditions.is_empty();
+    if is_front && !precedes_refusal {
         host.site.unneeded(
             directive,
             "existing files are served first, and rules are not applied twice",
         );
         return true;
     }
-    let excluded = match test::alternatives(&rule.conditions, false) {
-        Some(tests) if flags.last => path.excluding(tests),
-        _ => None,
-    };
-    let Some(excluded) = excluded else {
+    let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
+    // The requests must be those of the original, because no later rule refuses them.
+    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
+    let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
     };
-    // The rules that follow do not apply to these requests.
-    *guard = both(guard, &[excluded]);
+    guard.exclude(&excluded, flags.ends_all);
     if rule.conditions.iter().all(is_about_files) {
         host.site.unneeded(
             directive,
@@ -379,45 +402,6 @@ fn is_about_files(condition: &Directive) -> bool {
     ];
     let is_file = files.contains(&subject);
     is_file && matches!(condition.argument(1), "!-f" | "!-d" | "!-l" | "-f" | "-d" | "-s" | "-l")
-}
-
-/// Translates a redirect to HTTPS. Returns false for other rules.
-fn translate_https_redirect(rule: &RewriteRule, target: &str, host: &mut HostDraft) -> bool {
-    let Some(rest) = target.strip_prefix("https://") else {
-        return false;
-    };
-    let is_whole = ["%{REQUEST_URI}", "/$1", "$1", "/%{REQUEST_URI}"]
-        .iter()
-        .find_map(|end| rest.strip_suffix(end));
-    let Some(name) = is_whole else { return false };
-    let is_own = ["%{HTTP_HOST}", "%{SERVER_NAME}"].contains(&name);
-    if !is_own && name.contains(['%', '$', '/']) {
-        return false;
-    }
-    let is_clear = |condition: &Directive| {
-        let words = (condition.argument(0), condition.argument(1).to_ascii_lowercase());
-        match (words.0, words.1.as_str()) {
-            ("%{HTTPS}", "off" | "=off" | "!=on" | "!on" | "^off$" | "!^on$") => true,
-            ("%{SERVER_PORT}", "80" | "=80" | "^80$" | "!443" | "!^443$" | "!=443") => true,
-            ("%{REQUEST_SCHEME}", "http" | "=http" | "!https" | "!=https") => true,
-            // Certbot writes a condition for each name of the host.
-            ("%{SERVER_NAME}", name) => name.starts_with('=') && is_own,
-            _ => false,
-        }
-    };
-    if !rule.conditions.iter().all(is_clear) {
-        return false;
-    }
-    let target = if is_own { String::new() } else { name.to_owned() };
-    // A file without `<VirtualHost>`, such as `.htaccess`, names no listeners.
-    let is_folder = host.directive.is_empty();
-    if is_folder || host.is_tls() {
-        let message = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
-        host.site.unneeded(&rule.directive, message);
-    } else {
-        host.https_redirect = Some(target);
-    }
-    true
 }
 
 #[cfg(test)]

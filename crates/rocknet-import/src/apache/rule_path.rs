@@ -1,23 +1,29 @@
 //! Paths of a `RewriteRule`, and their rewrites.
 
-use rocknet_config::model::RegexPattern;
-
 use crate::condition::{self, Condition, Conditions};
 use crate::marks::{self, MARKS, unmarked};
 use crate::regex;
 use crate::value::Value;
 
+use super::accuracy::Accuracy;
+use super::dot_names;
 use super::expression::absolute;
+use super::forwarding::Forwarding;
+use super::pcre::{alternatives, normalized};
 
-/// Expressions that match every path.
-const EVERY: [&str; 14] = [
+/// Expressions that match every path, apart from those of [`NOT_EMPTY`] in a folder.
+const EVERY: [&str; 15] = [
     "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
+    ".+",
 ];
+
+/// Expressions that match every path but the empty one, which is that of a folder itself.
+const NOT_EMPTY: [&str; 4] = [".", "^(.+)$", "(.+)", ".+"];
 
 /// Expression of a rule.
 pub(super) struct RulePath<'a> {
     /// The expression without the `!` of a negation.
-    pub expression: &'a str,
+    pub expression: String,
     pub is_negated: bool,
     /// True if the rule applies to every path.
     pub matches_all: bool,
@@ -34,27 +40,59 @@ impl<'a> RulePath<'a> {
             Some(rest) => (true, rest),
             None => (false, expression),
         };
+        let expression = normalized(expression);
         RulePath {
-            expression,
             is_negated,
-            matches_all: !is_negated && EVERY.contains(&expression),
+            matches_all: !is_negated && EVERY.contains(&expression.as_str()),
+            expression,
             base,
             ignores_case,
             is_in_folder,
         }
     }
 
-    /// Returns the patterns of an expression in the folder of the rule; `None` if RockNet cannot compile it.
-    pub fn patterns(&self, expression: &str) -> Option<Vec<String>> {
-        let expression = absolute(expression, self.base);
-        let found = regex::patterns(&expression).filter(|found| found.difference.is_none() && !self.ignores_case);
-        match found {
-            Some(found) => Some(found.patterns),
-            None => {
-                let regex = RegexPattern::new(&expression, self.ignores_case).ok()?;
-                Some(vec![regex.to_string()])
-            }
+    /// Returns the patterns of the expression in the folder of the rule; `None` if RockNet cannot compile it.
+    pub fn patterns(&self) -> Option<Vec<String>> {
+        dot_names::patterns(&self.absolute(self.base), self.ignores_case)
+    }
+
+    fn absolute(&self, base: &str) -> String {
+        absolute(&self.expression, base, self.is_in_folder)
+    }
+
+    /// Returns the accuracy of the patterns.
+    pub fn accuracy(&self) -> Accuracy {
+        // The path of a folder has no slash at its beginning, so such an alternative never matches.
+        let is_absolute = |alternative: &str| alternative.starts_with("^/") && !alternative.starts_with("^/?");
+        let is_wider = match self.is_in_folder {
+            true if self.matches_all => NOT_EMPTY.contains(&self.expression.as_str()),
+            is_in_folder => is_in_folder && alternatives(&self.expression).into_iter().any(is_absolute),
+        };
+        Accuracy::of(true, !is_wider).negated_if(self.is_negated)
+    }
+
+    /// Returns the alternatives of the paths that a refusal is about; `None` if RockNet has no counterpart. They contain
+    /// the paths below `RewriteBase`, and those at the root, because the folder of a file without hosts is the root.
+    pub fn refused(&self) -> Option<Vec<Conditions>> {
+        if self.matches_all {
+            return Some(vec![Conditions::new()]);
         }
+        let mut all = dot_names::path_conditions(&self.absolute(self.base), self.ignores_case)?;
+        if !self.base.is_empty() && !self.is_negated {
+            all.extend(dot_names::path_conditions(&self.absolute(""), self.ignores_case)?);
+        }
+        if self.is_negated {
+            let [conditions] = &mut all[..] else { return None };
+            let [condition] = &mut conditions[..] else { return None };
+            condition.is_negated = !condition.is_negated;
+        }
+        Some(all)
+    }
+
+    /// Returns true if the paths are never served. `forwarding`: ways by which requests may be passed on.
+    pub fn is_never_served(&self, forwarding: Forwarding) -> bool {
+        !self.is_negated
+            && dot_names::is_never_served(&self.absolute(""), |is_first| forwarding.reaches_paths(is_first))
     }
 
     /// Returns patterns and target of a rewrite or redirect under these conditions; `None` if there is no counterpart.
@@ -66,7 +104,7 @@ impl<'a> RulePath<'a> {
         };
         let target = marked(&target, self.base)?;
         if self.is_negated {
-            let patterns = self.patterns(self.expression)?;
+            let patterns = self.patterns()?;
             return (!target.contains('$')).then(|| (patterns, unmarked(&target)));
         }
         // The path of the rule may be in a condition: `RewriteCond %{REQUEST_URI} (.+)/$` with the target `%1`.
@@ -83,7 +121,7 @@ impl<'a> RulePath<'a> {
                 let every = if self.is_in_folder { "^/(.*)$" } else { "^(.*)$" };
                 (every.to_owned(), target.replace("$0", "$1"))
             }
-            false => (absolute(self.expression, self.base), target),
+            false => (self.absolute(self.base), target),
         };
         let has_case = self.ignores_case && expression.contains(|c: char| c.is_ascii_alphabetic());
         let (patterns, target) = match has_case {
@@ -106,7 +144,7 @@ impl<'a> RulePath<'a> {
         let mut excluded = Conditions::new();
         for mut conditions in tests {
             if !self.matches_all {
-                let patterns = self.patterns(self.expression).filter(|_| !self.is_negated)?;
+                let patterns = self.patterns().filter(|_| !self.is_negated)?;
                 conditions.insert(0, Condition::new("path", Value::texts(patterns)));
             }
             let is_positive = !conditions.is_empty() && !conditions.iter().any(|condition| condition.is_negated);

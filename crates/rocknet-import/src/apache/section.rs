@@ -1,7 +1,5 @@
 //! Translates sections: `<Directory>`, `<Location>`, `<Files>` and their forms with regular expressions.
 
-use rocknet_config::model::RegexPattern;
-
 use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
@@ -10,11 +8,14 @@ use crate::value::Value;
 
 use super::alias;
 use super::context::ServerContext;
+use super::dot_names::{self, without_dot_names, without_look_ahead};
 use super::expires;
-use super::expression::{of_name, without_dotfiles};
+use super::expression::of_name;
+use super::forwarding::Forwarding;
 use super::inherit;
 use super::limit;
 use super::path::prefix;
+use super::pcre::{alternatives, normalized};
 use super::php;
 use super::proxy::ProxyDirectives;
 use super::redirect;
@@ -38,20 +39,23 @@ pub(super) fn translate(
     if name == "proxy" {
         return context.note_balancer(section, site);
     }
+    let is_path = is_expression && matches!(name.as_str(), "location" | "locationmatch" | "directory")
+        || name == "directorymatch";
+    if is_path && is_denied(section) && refuse_paths(section, argument, site, proxies.forwarding) {
+        return;
+    }
     let patterns = match (name.as_str(), is_expression) {
+        ("files", false) if is_denied(section) && argument.starts_with('.') && !proxies.forwarding.reaches_names() => {
+            return site.unneeded(section, NEVER_SERVED);
+        }
         ("directory", false) => directory(argument, site, context),
         ("location", false) => Some(prefix(argument)),
         ("files", false) if !argument.is_empty() => Some(vec![file(argument)]),
-        ("location" | "locationmatch", true) => expression(argument),
+        ("location" | "locationmatch", true) => dot_names::patterns(&normalized(argument), false),
         ("files" | "filesmatch", true) => {
-            let expression = match is_denied(section) {
-                true => without_dotfiles(argument),
-                false => argument.to_owned(),
+            let Some(expression) = names(section, &normalized(argument), proxies.forwarding) else {
+                return site.unneeded(section, NEVER_SERVED);
             };
-            if expression.is_empty() {
-                let message = "names that begin with a dot are never served (404), except /.well-known";
-                return site.unneeded(section, message);
-            }
             let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
             exact(rest.as_deref().unwrap_or(&expression)).or_else(|| Some(vec![of_name(&expression, "/")?]))
         }
@@ -112,7 +116,7 @@ pub(super) fn translate(
             if is_site {
                 translate(directive, site, proxies, rewrites, context);
             } else {
-                nested(directive, &patterns, &mut scope, site);
+                nested(directive, &patterns, &mut scope, site, proxies.forwarding);
             }
         } else {
             scope.read(directive);
@@ -153,7 +157,13 @@ pub(super) fn skip(section: &Directive, notes: &mut dyn Notes) {
 }
 
 /// Translates a section for files in a section for a folder.
-fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>, site: &mut Site) {
+fn nested(
+    directive: &Directive,
+    folders: &[String],
+    scope: &mut ApacheScope<'_>,
+    site: &mut Site,
+    forwarding: Forwarding,
+) {
     let is_files = directive.is("Files") || directive.is("FilesMatch");
     let children = directive.children();
     if is_files && children.iter().any(php::disables) {
@@ -171,11 +181,11 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
         .map(|folder| folder.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '~'])))
         .collect();
     let expression = name_expression(directive).filter(|_| is_files && is_denied(directive));
-    let expression = expression.map(|expression| without_dotfiles(&expression));
-    if expression.as_ref().is_some_and(String::is_empty) {
-        let message = "names that begin with a dot are never served (404), except /.well-known";
-        return scope.notes.unneeded(directive, message);
-    }
+    let expression = match expression.map(|expression| names(directive, &expression, forwarding)) {
+        Some(None) => return scope.notes.unneeded(directive, NEVER_SERVED),
+        Some(kept) => kept,
+        None => None,
+    };
     let paths: Option<Vec<String>> = match (prefixes, expression) {
         (Some(prefixes), Some(expression)) => prefixes.iter().map(|prefix| of_name(&expression, prefix)).collect(),
         _ => None,
@@ -194,6 +204,49 @@ fn nested(directive: &Directive, folders: &[String], scope: &mut ApacheScope<'_>
             "nested sections are not translated: write a route of its own",
         ),
     }
+}
+
+/// Message for refusals that RockNet makes by itself.
+const NEVER_SERVED: &str = "names that begin with a dot are never served (404), except /.well-known";
+
+/// Returns the expression of a section for names of files; `None` if it denies only names that are never served.
+fn names(section: &Directive, expression: &str, forwarding: Forwarding) -> Option<String> {
+    match is_denied(section) {
+        true if forwarding.reaches_names() => Some(without_look_ahead(expression)),
+        true => without_dot_names(expression),
+        false => Some(expression.to_owned()),
+    }
+}
+
+/// Adds a rule for a section that denies every client at an expression for the path. Returns false if there is no
+/// counterpart.
+fn refuse_paths(section: &Directive, argument: &str, site: &mut Site, forwarding: Forwarding) -> bool {
+    let expression = normalized(argument);
+    let is_of_folder = section.name.to_ascii_lowercase().starts_with("directory");
+    // The path of a folder on disk ends with the path of the request if the expression begins with a name that the root
+    // does not contain.
+    let has_dots = matches!(site.settings.get("root"), Some(Value::Text(root)) if root.contains("/."));
+    let is_name = |alternative: &str| alternative.starts_with("/\\.");
+    if is_of_folder && (has_dots || !alternatives(&expression).into_iter().all(is_name)) {
+        return false;
+    }
+    if dot_names::is_never_served(&expression, |is_first| match is_of_folder {
+        true => forwarding.reaches_names(),
+        false => forwarding.reaches_paths(is_first),
+    }) {
+        site.unneeded(section, NEVER_SERVED);
+        return true;
+    }
+    let Some(paths) = dot_names::path_conditions(&expression, false) else {
+        return false;
+    };
+    for conditions in paths {
+        if let Some(mut keys) = condition::keys(&conditions) {
+            keys.push(("respond", Value::Number(403)));
+            site.rule(section, keys);
+        }
+    }
+    true
 }
 
 /// Returns the expression for the names of a `<Files>` or `<FilesMatch>`; `None` for other forms.
@@ -286,11 +339,6 @@ fn file(name: &str) -> String {
     } else {
         format!("*/{name}")
     }
-}
-
-/// Returns the patterns of an expression for the path, or the expression itself; `None` if RockNet cannot compile it.
-fn expression(expression: &str) -> Option<Vec<String>> {
-    exact(expression).or_else(|| Some(vec![RegexPattern::new(expression, false).ok()?.to_string()]))
 }
 
 /// Returns true if a section denies every client, and has no other access control.

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{has, has_note, is_any_weakened, rules};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, rules};
 
 fn translated(htaccess: &str) -> Import {
     import(Language::Apache, "/srv/.htaccess", htaccess).unwrap()
@@ -221,4 +221,174 @@ fn a_script_is_no_error_page() {
     has(&import, "errors.\"403\" = \"/403.html\"");
     assert!(!import.toml.contains("errors.\"404\""), "{}", import.toml);
     assert!(has_note(&import, "`errors` takes files"), "{:?}", import.notes);
+}
+
+/// Asserts the rules of a virtual host with these directives.
+fn assert_rules_of_host(directives: &str, expected: &[&str]) -> Import {
+    let text = format!("<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{directives}\n</VirtualHost>\n");
+    let import = import(Language::Apache, "/etc/apache2/a.conf", &text).unwrap();
+    assert_eq!(rules(&import), expected, "{directives}\n{}", import.toml);
+    import
+}
+
+#[test]
+fn refusals_of_dot_names_are_kept_where_requests_are_passed_on() {
+    let proxy = "ProxyPass / http://127.0.0.1:3000/\n";
+    let any_but_well_known =
+        "unless = { path = '~^(?:/+(?:\\\\.well-known/*)?[^./][^/]*)*(?:/+(?:\\\\.well-known/*)?)?$' }";
+    for (directives, expected) in [
+        (
+            "RewriteRule ^/\\.git - [F]",
+            "path = '~^/\\\\.git'; respond = 403".to_owned(),
+        ),
+        (
+            "RewriteRule ^/\\.(?!well-known) - [R=404]",
+            "path = '~^/\\\\.'; unless = { path = '~^/\\\\.well-known' }; respond = 404".to_owned(),
+        ),
+        (
+            "RedirectMatch 404 /\\.git",
+            "path = '~/\\\\.git'; respond = 404".to_owned(),
+        ),
+        (
+            "<LocationMatch \"(^|/)\\.(?!well-known)\">\nRequire all denied\n</LocationMatch>",
+            format!("path = '~/\\\\.'; {any_but_well_known}; respond = 403"),
+        ),
+    ] {
+        let import = assert_rules_of_host(&format!("{proxy}{directives}"), &[&expected]);
+        assert!(!is_any_weakened(&import), "{:?}", import.notes);
+    }
+    for directives in [
+        "RewriteRule ^/\\.git - [F]",
+        "<DirectoryMatch \"/\\.git\">\nRequire all denied\n</DirectoryMatch>",
+    ] {
+        let import = assert_rules_of_host(directives, &[]);
+        assert!(has_note(&import, "are never served"), "{:?}", import.notes);
+    }
+    // Files in `/.well-known` are served, and scripts get the path after their names.
+    assert_rules_of_host("RewriteRule (^|/)\\. - [F]", &["path = '~(^/|/)\\\\.'; respond = 403"]);
+    assert_rules_of_host(
+        "DirectoryIndex index.php\nRewriteRule /\\.git - [F]",
+        &["path = '~/\\\\.git'; respond = 403"],
+    );
+    // Sections for files do not apply to `ProxyPass`, but to the rules of a folder.
+    let files = "<Files \".ht*\">\nRequire all denied\n</Files>\n";
+    assert_rules_of_host(&format!("{files}{proxy}"), &[]);
+    let folder = "<Directory /srv>\nRewriteRule ^(.*)$ http://127.0.0.1:3000/$1 [P]\n</Directory>";
+    assert_rules_of_host(&format!("{files}{folder}"), &["path = '*/.ht*'; respond = 403"]);
+    // In a folder, the path has no slash at its beginning.
+    let import =
+        translated("RewriteEngine On\nRewriteRule /\\.|^\\.(?!well-known/) - [F]\nRewriteRule ^(.*)$ a.cgi?p=$1 [L]\n");
+    assert_eq!(
+        rules(&import)[..2],
+        [
+            "path = '~./\\\\.'; respond = 403",
+            "path = '~^/\\\\.'; unless = { path = '/.well-known/*' }; respond = 403"
+        ],
+        "{}",
+        import.toml
+    );
+}
+
+#[test]
+fn exceptions_are_at_most_those_of_apache() {
+    let closed = "RewriteRule ^ - [F]";
+    for guard in [
+        "RewriteCond %{QUERY_STRING} ^open=1$\nRewriteRule ^ - [L]",
+        "RewriteCond %{QUERY_STRING} open=1$ [NC]\nRewriteRule ^ - [L]",
+        "RewriteCond %{QUERY_STRING} !(^|&)Closed=1(&|$) [NC]\nRewriteRule ^ - [L]",
+        "RewriteCond %{SERVER_PORT} ^443$\nRewriteRule ^ - [L]",
+        "RewriteCond %{HTTP_HOST} .\nRewriteRule ^ - [L]",
+        "RewriteRule . - [L]",
+        "RewriteRule ^/open - [L]",
+        "RewriteRule ^ - [S=1]\nRewriteRule ^open - [L]",
+    ] {
+        let import = translated(&format!("RewriteEngine On\n{guard}\n{closed}\n"));
+        assert_eq!(rules(&import), ["respond = 403"], "{guard}\n{}", import.toml);
+        assert!(
+            import
+                .notes
+                .iter()
+                .any(|note| note.kind == rocknet_import::NoteKind::NotTranslated),
+            "{guard}: {:?}",
+            import.notes
+        );
+    }
+    for (guard, unless) in [
+        (
+            "RewriteCond %{QUERY_STRING} (^|&)open=1(&|$)\nRewriteRule ^ - [L]",
+            "{ query = { open = '~^1$' } }",
+        ),
+        ("RewriteRule ^open\\.html$ - [END]", "{ path = '/open.html' }"),
+        ("RewriteRule \\Aopen\\.html\\z - [L]", "{ path = '/open.html' }"),
+        ("RewriteRule ^index\\.php$ - [L]", "{ path = '/index.php' }"),
+    ] {
+        let import = translated(&format!("RewriteEngine On\n{guard}\n{closed}\n"));
+        assert_eq!(rules(&import), [format!("unless = {unless}; respond = 403")], "{guard}");
+    }
+    // `L` of a host does not end the rules of its folders, and `END` does.
+    let folder = "<Directory /srv>\nRewriteRule ^a/secret - [F]\n</Directory>";
+    assert_rules_of_host(
+        &format!("RewriteRule ^/a/ - [L]\n{folder}"),
+        &["path = '~^/a/secret'; respond = 403"],
+    );
+    assert_rules_of_host(
+        &format!("RewriteRule ^/a/ - [END]\n{folder}"),
+        &["path = '~^/a/secret'; unless = { path = '/a/*' }; respond = 403"],
+    );
+    // An exception by the path before a rewrite does not open the path after it.
+    let text = "RewriteRule ^/a/ - [L]\nRewriteRule ^/x/(.*)$ /a/$1\nRewriteRule ^/a/secret - [F]";
+    let import = assert_rules_of_host(
+        text,
+        &[
+            "path = '/x/*'; unless = { path = '/a/*' }; rewrite = '/a/{*}'",
+            "path = '~^/a/secret'; respond = 403",
+        ],
+    );
+    assert!(has_note(&import, "before a rewrite"), "{:?}", import.notes);
+}
+
+#[test]
+fn refusals_that_apply_to_fewer_requests_are_noted() {
+    for condition in [
+        "%{QUERY_STRING} cmd=1 [NC]",
+        "%{QUERY_STRING} ^a=.*b$",
+        "%{REMOTE_ADDR} ^10.1.",
+        "%{REQUEST_FILENAME} -f",
+        "%{SERVER_PORT} ^80$",
+    ] {
+        let import = translated(&format!(
+            "RewriteEngine On\nRewriteCond {condition}\nRewriteRule ^ - [F]\n"
+        ));
+        assert!(
+            rules(&import).len() == 1 && is_weakened(&import, ""),
+            "{condition}: {:?}",
+            import.notes
+        );
+    }
+    for (condition, expected) in [
+        ("%{QUERY_STRING} ^cmd=1$", "query = { cmd = '~^1$' }"),
+        ("%{REQUEST_METHOD} ^(TRACE|LOCK)", "method = ['TRACE', 'LOCK']"),
+        ("%{REQUEST_METHOD} LOCK", "method = ['LOCK', 'UNLOCK']"),
+        (
+            "%{REQUEST_METHOD} ^prop [NC]",
+            "method = ['PROP', 'PROPFIND', 'PROPPATCH']",
+        ),
+        ("%{REQUEST_URI} =/Secret [NC]", "path = '~*^/Secret$'"),
+        ("%{REQUEST_URI} \\A/secret\\Z", "path = '~^/secret$'"),
+    ] {
+        let import = translated(&format!(
+            "RewriteEngine On\nRewriteCond {condition}\nRewriteRule ^ - [F]\n"
+        ));
+        assert_eq!(rules(&import), [format!("{expected}; respond = 403")], "{condition}");
+        assert!(!is_any_weakened(&import), "{condition}: {:?}", import.notes);
+    }
+    // The folder of the file is the root of the site, whatever `RewriteBase` is.
+    let import = translated("RewriteEngine On\nRewriteBase /app/\nRewriteRule ^secret/ - [F]\n");
+    assert_eq!(
+        rules(&import),
+        [
+            "path = '/app/secret/*'; respond = 403",
+            "path = '/secret/*'; respond = 403"
+        ]
+    );
 }

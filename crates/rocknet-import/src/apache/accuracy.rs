@@ -1,0 +1,65 @@
+//! Relation between the requests of a translated condition and those of the original one.
+//!
+//! A condition under which requests are refused may be wider than the original, and one under which they pass may be
+//! narrower. The opposite would open something.
+
+/// Requests for which a translated condition holds, compared with the original condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accuracy {
+    Exact,
+    /// All requests of the original, and others.
+    AtLeast,
+    /// Only requests of the original, but not all of them.
+    AtMost,
+    /// Some requests of the original, and others.
+    Unknown,
+}
+
+impl Accuracy {
+    /// Returns the accuracy of a condition that contains all, and only, the requests of the original, if so stated.
+    pub fn of(has_all: bool, has_only: bool) -> Accuracy {
+        match (has_all, has_only) {
+            (true, true) => Accuracy::Exact,
+            (true, false) => Accuracy::AtLeast,
+            (false, true) => Accuracy::AtMost,
+            (false, false) => Accuracy::Unknown,
+        }
+    }
+
+    /// Returns true if the condition contains all requests of the original. A refusal needs this.
+    pub fn has_all(self) -> bool {
+        matches!(self, Accuracy::Exact | Accuracy::AtLeast)
+    }
+
+    /// Returns true if the condition contains only requests of the original. An exception needs this.
+    pub fn has_only(self) -> bool {
+        matches!(self, Accuracy::Exact | Accuracy::AtMost)
+    }
+
+    /// Returns the accuracy of two conditions, of which both or one must hold.
+    pub fn and(self, other: Accuracy) -> Accuracy {
+        Accuracy::of(self.has_all() && other.has_all(), self.has_only() && other.has_only())
+    }
+
+    pub fn negated_if(self, is_negated: bool) -> Accuracy {
+        match is_negated {
+            true => Accuracy::of(self.has_only(), self.has_all()),
+            false => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negation_of_more_is_less() {
+        use Accuracy::{AtLeast, AtMost, Exact, Unknown};
+        for (accuracy, negated) in [(Exact, Exact), (AtLeast, AtMost), (AtMost, AtLeast), (Unknown, Unknown)] {
+            assert_eq!(accuracy.negated_if(true), negated);
+        }
+        assert_eq!(AtLeast.and(Exact), AtLeast);
+        assert_eq!(AtLeast.and(AtMost), Unknown);
+    }
+}

@@ -1,0 +1,48 @@
+//! Exceptions of earlier rules, such as `RewriteRule ^api/ - [L]`, for the rules that follow.
+
+use crate::condition::{Conditions, both};
+
+/// Requests to which rules apply, because no earlier rule has ended the rules for them.
+pub(super) struct Guard {
+    /// Alternatives under which the rules that follow apply.
+    pub alternatives: Vec<Conditions>,
+    /// The same for the rules of folders, which only `END` ends.
+    of_folders: Vec<Conditions>,
+    is_in_folder: bool,
+    /// True if the path may have been rewritten after the guard was evaluated.
+    pub is_stale: bool,
+}
+
+impl Default for Guard {
+    fn default() -> Guard {
+        Guard {
+            alternatives: vec![Conditions::new()],
+            of_folders: vec![Conditions::new()],
+            is_in_folder: false,
+            is_stale: false,
+        }
+    }
+}
+
+impl Guard {
+    /// Begins the rules of a folder, or those of a host.
+    pub fn enter(&mut self, is_in_folder: bool) {
+        if is_in_folder && !self.is_in_folder {
+            self.alternatives = self.of_folders.clone();
+        }
+        self.is_in_folder = is_in_folder;
+    }
+
+    /// Excludes requests from the rules that follow.
+    pub fn exclude(&mut self, excluded: &Conditions, ends_all: bool) {
+        let excluded = std::slice::from_ref(excluded);
+        self.alternatives = both(&self.alternatives, excluded);
+        if ends_all {
+            self.of_folders = both(&self.of_folders, excluded);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.alternatives == [Conditions::new()]
+    }
+}
