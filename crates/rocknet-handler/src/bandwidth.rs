@@ -1,24 +1,29 @@
 //! A filter that limits the bandwidth of responses: `bandwidth` of a limit.
 //!
 //! The body of a limited response becomes a stream whose pieces are as large as the bandwidth permits since the last
-//! one. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each tick.
+//! one. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each tick. A limit
+//! is that of each response (`Pace`), or of all responses that share it ([`SharedBandwidth`]).
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rocknet_blocking::Pool;
 use rocknet_config::model::{BandwidthLimit, Priority};
+use rocknet_config::template::NoValues;
 use rocknet_io::file;
 use rocknet_io::wheel::{Deadline, Wheel};
 
+use crate::clock::TimeSource;
 use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
 use crate::response::{Body, FieldList, FilePart, Part, Response, Stream};
+use crate::shared_bandwidth::{BandwidthPart, SharedBandwidth};
 
 /// Maximum size of one piece, in bytes. A piece of a file is read into memory.
 const MAX_PIECE: u64 = 128 * 1024;
@@ -35,19 +40,35 @@ impl Filter for Bandwidth {
     }
 
     fn apply(&self, context: &FilterContext<'_>, response: &mut Response) -> Option<Box<dyn DeferredFilter>> {
-        let limit = context.route.bandwidth?;
-        let is_short = response.body.length().is_some_and(|length| length <= limit.after);
-        if !is_short && let Some(sources) = sources(&mut response.body) {
-            response.body = Body::Stream(Box::new(LimitedBody {
-                length: sources.iter().map(Source::length).sum(),
-                sources,
-                pace: Pace::new(limit, Instant::now()),
-                deadline: context.services.wheel.deadline(),
-                wheel: Rc::clone(&context.services.wheel),
-                pool: context.services.pool.clone(),
-                priority: context.route.priority,
-            }));
+        let (services, route) = (context.services, context.bandwidth_route);
+        if !route.limits_bandwidth() || matches!(response.body, Body::Empty | Body::Tunnel(_) | Body::Abort) {
+            return None;
         }
+        let now = services.clock.precise_uptime_ns();
+        let length = response.body.length();
+        let is_short = |limit: &BandwidthLimit| length.is_some_and(|length| length <= limit.after);
+        let limit = route.bandwidth.filter(|limit| !is_short(limit));
+        let join = |shared: &Arc<dyn SharedBandwidth>| {
+            let values = context.values.unwrap_or(&NoValues);
+            shared.join(context.client?, values, now)
+        };
+        let parts: Vec<_> = route.shared_bandwidth.iter().filter_map(join).collect();
+        if limit.is_none() && parts.is_empty() {
+            return None;
+        }
+        let sources = sources(&mut response.body)?;
+        response.body = Body::Stream(Box::new(LimitedBody {
+            length: sources.iter().map(Source::length).sum(),
+            sources,
+            pace: limit.map(|limit| Pace::new(limit, now)),
+            parts,
+            granted: 0,
+            deadline: services.wheel.deadline(),
+            wheel: Rc::clone(&services.wheel),
+            time: services.clock.source().clone(),
+            pool: services.pool.clone(),
+            priority: route.priority,
+        }));
         None
     }
 }
@@ -95,12 +116,12 @@ struct Pace {
     rate: u64,
     /// Bytes that may be sent now.
     allowance: u64,
-    /// Time up to which `allowance` has the bandwidth.
-    at: Instant,
+    /// Uptime in nanoseconds up to which `allowance` has the bandwidth.
+    at: u64,
 }
 
 impl Pace {
-    fn new(limit: BandwidthLimit, now: Instant) -> Pace {
+    fn new(limit: BandwidthLimit, now: u64) -> Pace {
         Pace {
             rate: limit.rate,
             // The first bytes leave at once.
@@ -110,8 +131,8 @@ impl Pace {
     }
 
     /// Returns the number of bytes that may be sent at a time: at most that of one piece.
-    fn available(&mut self, now: Instant) -> u64 {
-        let passed = now.saturating_duration_since(self.at);
+    fn available(&mut self, now: u64) -> u64 {
+        let passed = Duration::from_nanos(now.saturating_sub(self.at));
         self.at = now;
         let bytes = |time: Duration| u64::try_from(u128::from(self.rate) * time.as_nanos() / 1_000_000_000);
         let earned = bytes(passed.min(RESERVE)).unwrap_or(u64::MAX);
@@ -126,11 +147,24 @@ impl Pace {
 struct LimitedBody {
     sources: VecDeque<Source>,
     length: Option<u64>,
-    pace: Pace,
+    /// Pace of this response alone, if it has one.
+    pace: Option<Pace>,
+    /// Parts in the bandwidth that responses share.
+    parts: Vec<Box<dyn BandwidthPart>>,
+    /// Bytes that were taken from all parts and are not sent yet.
+    granted: u64,
     deadline: Deadline,
     wheel: Rc<Wheel>,
+    time: TimeSource,
     pool: Pool,
     priority: Priority,
+}
+
+impl Drop for LimitedBody {
+    fn drop(&mut self) {
+        let granted = self.granted;
+        self.parts.iter_mut().for_each(|part| part.give_back(granted));
+    }
 }
 
 impl Stream for LimitedBody {
@@ -157,7 +191,11 @@ impl Stream for LimitedBody {
                 };
                 match piece {
                     Some(Ok(piece)) => {
-                        self.pace.allowance -= (piece.len() as u64).min(self.pace.allowance);
+                        let length = piece.len() as u64;
+                        if let Some(pace) = &mut self.pace {
+                            pace.allowance = pace.allowance.saturating_sub(length);
+                        }
+                        self.granted = self.granted.saturating_sub(length);
                         return Some(Ok(piece));
                     }
                     Some(Err(error)) => return Some(Err(error)),
@@ -183,10 +221,8 @@ impl LimitedBody {
     /// Waits until bytes may be sent, and returns their number.
     async fn available(&mut self) -> u64 {
         loop {
-            let available = self.pace.available(Instant::now());
-            // The bandwidth of half a tick, so that a timer that is a little early causes no small pieces.
-            let least = bandwidth_of(self.pace.rate, self.wheel.tick_length() / 2);
-            if available >= least.clamp(1, MAX_PIECE) {
+            let available = self.poll_available(self.time.uptime_ns());
+            if available > 0 {
                 return available;
             }
             self.deadline.set(1);
@@ -196,6 +232,47 @@ impl LimitedBody {
             })
             .await;
         }
+    }
+
+    /// Returns the number of bytes that may be sent at a time; 0 if the response has to wait.
+    fn poll_available(&mut self, now: u64) -> u64 {
+        let tick = self.wheel.tick_length();
+        let available = match &mut self.pace {
+            Some(pace) => {
+                let available = pace.available(now);
+                // The bandwidth of half a tick, so that a timer that is a little early causes no small pieces.
+                let least = bandwidth_of(pace.rate, tick / 2).clamp(1, MAX_PIECE);
+                if available < least {
+                    return 0;
+                }
+                available
+            }
+            None => MAX_PIECE,
+        };
+        if self.parts.is_empty() {
+            return available;
+        }
+        if self.granted == 0 {
+            self.granted = self.take(available, tick.as_nanos() as u64, now);
+        }
+        self.granted.min(available)
+    }
+
+    /// Takes at most `max` bytes from all parts.
+    fn take(&mut self, max: u64, interval: u64, now: u64) -> u64 {
+        let mut taken = max;
+        for at in 0..self.parts.len() {
+            let of_part = self.parts[at].take(taken, interval, now);
+            // The others have given more than this part permits.
+            for other in &mut self.parts[..at] {
+                other.give_back(taken - of_part);
+            }
+            taken = of_part;
+            if taken == 0 {
+                break;
+            }
+        }
+        taken
     }
 }
 
@@ -229,13 +306,20 @@ mod tests {
     use super::*;
 
     fn limit(rate: u64, after: u64) -> BandwidthLimit {
-        BandwidthLimit { rate, after }
+        BandwidthLimit {
+            rate,
+            after,
+            is_shared: false,
+        }
     }
+
+    /// Nanoseconds of a millisecond.
+    const MS: u64 = 1_000_000;
 
     #[test]
     fn bytes_become_available_at_the_rate() {
-        let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
+        let start = 5_000 * MS;
+        let at = |ms| start + ms * MS;
         let mut pace = Pace::new(limit(1_000, 500), start);
         assert_eq!(pace.available(start), 750);
         pace.allowance = 0;
@@ -251,11 +335,10 @@ mod tests {
 
     #[test]
     fn what_is_free_at_the_beginning_is_kept() {
-        let start = Instant::now();
-        let mut pace = Pace::new(limit(1_000, 100_000), start);
-        assert_eq!(pace.available(start + Duration::from_secs(5)), 100_250);
-        let mut pace = Pace::new(limit(u64::MAX, 0), start);
-        assert_eq!(pace.available(start + Duration::from_secs(5)), MAX_PIECE);
+        let mut pace = Pace::new(limit(1_000, 100_000), 0);
+        assert_eq!(pace.available(5_000 * MS), 100_250);
+        let mut pace = Pace::new(limit(u64::MAX, 0), 0);
+        assert_eq!(pace.available(5_000 * MS), MAX_PIECE);
     }
 
     #[test]

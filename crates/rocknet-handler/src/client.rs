@@ -28,6 +28,14 @@ impl Client {
         }
     }
 
+    /// Returns the IP address; `None` for a client of a Unix socket.
+    pub fn address(self) -> Option<IpAddr> {
+        match self {
+            Client::Ip { address, .. } => Some(address),
+            Client::Local => None,
+        }
+    }
+
     /// Returns the key under which the uses of one client are counted; `None` for a client whose address is unknown. A
     /// customer of an Internet provider controls a whole IPv6 /64, so it counts as one client. Keys of IPv4 addresses
     /// have bits set in their lower 64 bits, so they do not collide with keys of IPv6 networks.

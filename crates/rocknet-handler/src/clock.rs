@@ -88,6 +88,11 @@ impl Clock {
         self.uptime_ms.get()
     }
 
+    /// Returns the source of the time, for work that continues after a call.
+    pub fn source(&self) -> &TimeSource {
+        &self.source
+    }
+
     /// Reads the uptime in nanoseconds, for measurements that need the current time instead of that of the last tick.
     #[inline]
     pub fn precise_uptime_ns(&self) -> u64 {

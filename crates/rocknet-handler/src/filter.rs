@@ -8,6 +8,7 @@ use rocknet_config::template::Values;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
+use crate::client::Client;
 use crate::response::{FieldList, Response};
 use crate::route::Route;
 use crate::services::Services;
@@ -34,6 +35,10 @@ pub struct FilterContext<'a> {
     pub services: &'a Services,
     /// Route of the request.
     pub route: &'a Arc<Route>,
+    /// Route whose bandwidth limits apply. It is another one than `route` if an application has named a file.
+    pub bandwidth_route: &'a Arc<Route>,
+    /// Client; `None` if it is not known.
+    pub client: Option<Client>,
     /// `None` if the request is no longer available. Filters that depend on it leave the response unchanged.
     pub request: Option<&'a Request<'a>>,
     /// Values for placeholders; `None` if the route has no placeholders, or if the request is not known.

@@ -62,6 +62,7 @@ pub mod request_body;
 pub mod response;
 pub mod route;
 pub mod services;
+pub mod shared_bandwidth;
 pub mod spool;
 pub mod start_limiter;
 pub mod tls_info;

@@ -9,6 +9,7 @@ use rocknet_config::template::{Scope, Template};
 use rocknet_routing::{Redirects, RouteTrie};
 
 use crate::preload::Preloads;
+use crate::shared_bandwidth::SharedBandwidth;
 use crate::spool::Bounds;
 
 /// Pattern of the root route of a site.
@@ -30,6 +31,8 @@ pub struct Route {
     pub headers: BTreeMap<String, Template>,
     /// Limit of the bandwidth of each response.
     pub bandwidth: Option<BandwidthLimit>,
+    /// Limits of the bandwidth that responses share.
+    pub shared_bandwidth: Vec<Arc<dyn SharedBandwidth>>,
     /// Permission for pages of other origins to read responses.
     pub cors: Option<Cors>,
     /// True if responses get the fields of `harden`.
@@ -119,8 +122,10 @@ impl Route {
             compress,
             has_placeholders: settings.cors.is_some()
                 || settings.bandwidth().is_some()
+                || settings.shared_bandwidth().next().is_some()
                 || headers.values().any(|template| template.as_constant().is_none()),
             bandwidth: settings.bandwidth(),
+            shared_bandwidth: Vec::new(),
             cors: settings.cors.clone(),
             harden: settings.harden,
             headers,
@@ -133,6 +138,11 @@ impl Route {
             body_memory: settings.body_memory,
             answer_timeout: settings.answer_timeout,
         })
+    }
+
+    /// Returns true if the bandwidth of responses is limited.
+    pub fn limits_bandwidth(&self) -> bool {
+        self.bandwidth.is_some() || !self.shared_bandwidth.is_empty()
     }
 
     /// Returns the resources of the page at a decoded path; `None` if the page has none.

@@ -40,6 +40,11 @@ impl ConnectionTable {
         })
     }
 
+    /// Returns the number of requests of a key in progress.
+    pub fn of_key(&self, key: u64) -> u32 {
+        self.shard(key).get(&key).copied().unwrap_or(0)
+    }
+
     /// Returns the number of requests in progress.
     pub fn in_progress(&self) -> u64 {
         let sum = |shard: &Mutex<HashMap<u64, u32>>| lock(shard).values().copied().map(u64::from).sum::<u64>();

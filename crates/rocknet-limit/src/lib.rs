@@ -1,6 +1,7 @@
 //! Limits of requests: the arithmetic of rates, and bounded tables of the clients that use them.
 //!
-//! A [`ConnectionTable`] counts the requests in progress of each key.
+//! A [`ConnectionTable`] counts the requests in progress of each key, and a [`BandwidthTable`] divides a bandwidth
+//! among them.
 //!
 //! A [`RateTable`] has one bucket for each key of a limit, such as a client. [`RateTable::take`] decides about a
 //! request by [`Rate::take`], the generic cell rate algorithm: one number for each key, and no timer.
@@ -9,10 +10,12 @@
 //! clock. Keys are hashes that the caller makes with a secret seed.
 #![forbid(unsafe_code)]
 
+pub mod bandwidth;
 pub mod connections;
 pub mod gcra;
 pub mod table;
 
+pub use bandwidth::{BandwidthPart, BandwidthTable};
 pub use connections::{ConnectionPermit, ConnectionTable};
 pub use gcra::{Rate, Taken};
 pub use table::{Budget, RateTable};

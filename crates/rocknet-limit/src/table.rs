@@ -104,21 +104,25 @@ impl RateTable {
     /// monotonic clock.
     #[inline]
     pub fn take(&self, rate: &Rate, key: u64, now: u64) -> Taken {
+        self.update(key, now, |full_at| rate.take(full_at, now))
+    }
+
+    /// Changes the state of the bucket of a key: the time at which it is full. `key` and `now`: as for
+    /// [`RateTable::take`].
+    #[inline]
+    pub fn update<T>(&self, key: u64, now: u64, change: impl FnOnce(&mut u64) -> T) -> T {
         let mut shard = self.shard(key);
         if let Some(bucket) = shard.find(key) {
-            return rate.take(&mut bucket.full_at, now);
+            return change(&mut bucket.full_at);
         }
         let mut full_at = 0;
-        let taken = rate.take(&mut full_at, now);
-        shard.insert(
-            Bucket {
-                key: stored(key),
-                full_at,
-            },
-            now,
-            &self.budget,
-        );
-        taken
+        let result = change(&mut full_at);
+        // A bucket that is full equals a missing one.
+        if full_at > now {
+            let key = stored(key);
+            shard.insert(Bucket { key, full_at }, now, &self.budget);
+        }
+        result
     }
 
     /// Returns a token to the bucket of a key.

@@ -198,6 +198,13 @@ impl EndpointContext<'_> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_unguarded;
         route.pattern = pattern.map_or_else(|| ROOT_PATTERN.into(), |pattern| pattern.to_string().into());
+        let scope = self.guarded(settings, &route).limit_scope();
+        let shared = settings.shared_bandwidth();
+        let shared = shared.map(|limit| {
+            let limits = &self.registries.limits;
+            limits.shared_bandwidth(&self.label.site, &scope, limit)
+        });
+        route.shared_bandwidth = shared.collect::<Result<_, String>>()?;
         route.number = self.registries.routes.number(&RouteLabel {
             site: Arc::clone(&self.label.site),
             route: Arc::clone(&route.pattern),
@@ -229,13 +236,17 @@ impl EndpointContext<'_> {
     }
 
     fn guards(&self, settings: &Settings, route: &Route) -> Result<Guards, Box<dyn Error>> {
-        guard::of_route(&GuardRoute {
+        guard::of_route(&self.guarded(settings, route))
+    }
+
+    fn guarded<'g>(&'g self, settings: &'g Settings, route: &'g Route) -> GuardRoute<'g> {
+        GuardRoute {
             settings,
             site_settings: self.site_settings,
             site: &self.label.site,
             pattern: &route.pattern,
             registries: self.registries,
-        })
+        }
     }
 
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {

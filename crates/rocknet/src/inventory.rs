@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_cache::Responses;
 use rocknet_cache::counters::Counted;
-use rocknet_config::model::{self, HostPattern, Mode};
+use rocknet_config::model::{self, Amount, HostPattern, Mode};
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
@@ -62,7 +62,8 @@ fn limits(server: &Server) -> Vec<LimitSample> {
         key: state.id.key.as_deref().unwrap_or("{client.ip}").to_owned(),
         requests: [&state.refused, &state.delayed, &state.dry_run].map(|counter| counter.load(Ordering::Relaxed)),
     };
-    states.iter().map(sample).collect()
+    let is_of_requests = |state: &&Arc<LimitState>| !matches!(state.id.amount, Amount::Bandwidth(_));
+    states.iter().filter(is_of_requests).map(sample).collect()
 }
 
 /// Returns the totals that are sums of the counters of all workers.

@@ -1,6 +1,9 @@
 //! Limits of requests that the server applies, with their tables and counters. Reloads keep them: a limit with the same
 //! settings at the same place continues with its table.
 
+mod bandwidth;
+mod key;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rocknet_config::model::{Amount, Limit};
 use rocknet_handler::guard::Guard;
-use rocknet_limit::{Budget, ConnectionTable, RateTable};
+use rocknet_limit::{BandwidthTable, Budget, ConnectionTable, RateTable};
+
+pub use key::LimitKey;
 
 /// Maximum number of requests that wait for their turn at one limit. A request beyond it is refused.
 const MAX_WAITING: usize = 4_096;
@@ -48,6 +53,8 @@ pub struct LimitState {
     pub rates: RateTable,
     /// Requests in progress by key, for a number of connections.
     pub connections: Arc<ConnectionTable>,
+    /// Bytes and responses by key, for a bandwidth.
+    pub bandwidth: Arc<BandwidthTable>,
     /// Number of requests that were refused.
     pub refused: AtomicU64,
     /// Number of requests that had to wait.
@@ -88,6 +95,7 @@ impl LimitRegistry {
             id: id.clone(),
             rates: RateTable::new(&self.budget),
             connections: Arc::default(),
+            bandwidth: Arc::new(BandwidthTable::new(&self.budget)),
             refused: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             dry_run: AtomicU64::new(0),

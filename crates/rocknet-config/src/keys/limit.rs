@@ -3,7 +3,7 @@
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, list, quoted};
-use crate::model::{Amount, Excess, Limit};
+use crate::model::{Amount, BandwidthLimit, Excess, Limit};
 use crate::units::format_size;
 use crate::value::settings;
 
@@ -71,8 +71,9 @@ pub(super) const KEYS: &[Key] = &[
         "bandwidth",
         &[Section::Limit],
         Kind::Rate { min: 1024, max: 1 << 40 },
-        "Bytes per second of each response body, in place of `rate`. The body is sent in pieces at ticks of the server. \
-         Tunnels, such as WebSockets, are not limited.",
+        "Bytes per second of each response body, in place of `rate`. With `key`, such as \
+         `key = \"{client.ip}\"`, all responses to requests with the same key share the bandwidth. Bodies are sent in \
+         pieces at ticks of the server. Tunnels, such as WebSockets, are not limited.",
     )
     .example("bandwidth = \"1MiB/s\"")
     .foreign_names(&["limit_rate"]),
@@ -80,7 +81,7 @@ pub(super) const KEYS: &[Key] = &[
         "after",
         &[Section::Limit],
         Kind::Size { min: 0, max: 1 << 50 },
-        "Number of bytes at the beginning of a response that `bandwidth` does not limit.",
+        "Number of bytes at the beginning of a response that `bandwidth` without `key` does not limit.",
     )
     .default(|| quoted("0B"))
     .example("after = \"10MiB\"")
@@ -92,7 +93,8 @@ pub(super) const KEYS: &[Key] = &[
         "Requests with the same text share the limit; docs/placeholders.md lists the placeholders. The default is the client; of an IPv6 address, the first 64 bits \
          count. If the text is empty for a request, such as that of a missing header field, the client counts. A text \
          without placeholders is one limit for all clients together. Clients choose the values of header fields, so \
-         add a limit by client to one by such a value.",
+         add a limit by client to one by such a value. `bandwidth` has no default: without `key`, it is that of each \
+         response.",
     )
     .default(|| quoted("{client.ip}"))
     .example("key = \"{request.header.X-Api-Key}\"")
@@ -147,8 +149,12 @@ fn limit(limit: &Limit) -> String {
             (words, Excess::Immediate)
         }
     };
-    if let Some(key) = &limit.key {
-        words.push(format!("key = {}", quoted(key)));
+    match (&limit.key, limit.amount) {
+        (Some(key), _) => words.push(format!("key = {}", quoted(key))),
+        (None, Amount::Bandwidth(BandwidthLimit { is_shared: true, .. })) => {
+            words.push(format!("key = {}", quoted("{client.ip}")));
+        }
+        (None, _) => {}
     }
     match excess {
         Excess::Immediate => {}

@@ -26,17 +26,19 @@ pub enum Amount {
     Rate(RateLimit),
     /// Requests in progress at the same time.
     Connections(u32),
-    /// Bytes of each response per second.
+    /// Bytes of responses per second.
     Bandwidth(BandwidthLimit),
 }
 
-/// Bandwidth of each response.
+/// Bandwidth of each response, or of all responses that share a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BandwidthLimit {
     /// Bytes per second.
     pub rate: u64,
     /// Number of bytes at the beginning of a response that are not limited.
     pub after: u64,
+    /// True if responses to requests with the same key share the bandwidth. False if each response has it.
+    pub is_shared: bool,
 }
 
 /// Rate of requests, and what happens above it.

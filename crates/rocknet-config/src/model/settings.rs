@@ -157,11 +157,19 @@ impl Settings {
         self.access.is_open() && self.auth.is_none()
     }
 
-    /// Returns the limit of the bandwidth of responses; `None` if it is not limited.
+    /// Returns the limit of the bandwidth of each response; `None` if it is not limited.
     pub fn bandwidth(&self) -> Option<BandwidthLimit> {
         self.limits.iter().find_map(|limit| match limit.amount {
-            Amount::Bandwidth(limit) => Some(limit),
-            Amount::Rate(_) | Amount::Connections(_) => None,
+            Amount::Bandwidth(limit) if !limit.is_shared => Some(limit),
+            Amount::Rate(_) | Amount::Connections(_) | Amount::Bandwidth(_) => None,
+        })
+    }
+
+    /// Returns the limits of the bandwidth that responses share.
+    pub fn shared_bandwidth(&self) -> impl Iterator<Item = (&Limit, BandwidthLimit)> {
+        self.limits.iter().filter_map(|limit| match limit.amount {
+            Amount::Bandwidth(bandwidth) if bandwidth.is_shared => Some((limit, bandwidth)),
+            Amount::Rate(_) | Amount::Connections(_) | Amount::Bandwidth(_) => None,
         })
     }
 

@@ -42,10 +42,16 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Limit> {
     let mut all: Vec<Limit> = Vec::with_capacity(items.len());
     for item in items {
         let Some(limit) = limit(check, item) else { continue };
-        let is_bandwidth = |limit: &Limit| matches!(limit.amount, Amount::Bandwidth(_));
-        if is_bandwidth(&limit) && all.iter().any(is_bandwidth) {
+        // The key of a bandwidth that responses share, if the limit is one of bandwidth.
+        let bandwidth = |limit: &Limit| match limit.amount {
+            Amount::Bandwidth(bandwidth) => Some((bandwidth.is_shared, limit.key.clone())),
+            Amount::Rate(_) | Amount::Connections(_) => None,
+        };
+        let own = bandwidth(&limit);
+        if own.is_some() && all.iter().any(|other| bandwidth(other) == own) {
             let message = "`bandwidth` is limited twice";
-            check.error(Code::Conflict, item.span, message, "remove one of the two");
+            let help = "remove one of the two, or give them different keys";
+            check.error(Code::Conflict, item.span, message, help);
             continue;
         }
         // Both would count in one table, so each request would count twice.
@@ -83,15 +89,20 @@ fn limit(check: &mut Check<'_>, node: &Node) -> Option<Limit> {
             Amount::Connections(typed::integer(Some(table), "connections")?)
         }
         [(_, bandwidth)] => {
-            without_effect(
-                check,
-                table,
-                "bandwidth",
-                &["burst", "delay", "key", "exempt", "dry_run"],
-            );
+            let is_shared = table.node("key").is_some();
+            without_effect(check, table, "bandwidth", &["burst", "delay", "dry_run"]);
+            if is_shared {
+                without_effect(check, table, "key", &["after"]);
+            } else if let Some(node) = table.node("exempt") {
+                let message = "`exempt` has no effect with `bandwidth` of each response";
+                let help =
+                    "remove it, or add key = \"{client.ip}\", so that the responses to a client share the bandwidth";
+                check.warning(Code::Useless, node.span, message, help);
+            }
             Amount::Bandwidth(BandwidthLimit {
                 rate: typed::rate(bandwidth)?,
-                after: typed::size(Some(table), "after").unwrap_or(0),
+                after: typed::size(Some(table), "after").filter(|_| !is_shared).unwrap_or(0),
+                is_shared,
             })
         }
         [(first, _), (second, other), ..] => {

@@ -2,8 +2,7 @@
 
 use std::error::Error;
 use std::future::poll_fn;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::IpAddr;
+use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -11,7 +10,6 @@ use std::time::Duration;
 
 use rocknet_config::client_ranges::ClientRanges;
 use rocknet_config::model::{Amount, Excess, Limit};
-use rocknet_config::template::{Piece, Placeholder, Scope, Template};
 use rocknet_handler::guard::{Check, Guard, GuardContext};
 use rocknet_limit::{ConnectionPermit, Rate, Taken};
 use rocknet_proto::status::Status;
@@ -20,7 +18,7 @@ use tracing::Level;
 use super::route::GuardRoute;
 use crate::exchange::Client;
 use crate::fixed;
-use crate::limits::{LimitState, WaitingPlace};
+use crate::limits::{LimitKey, LimitState, WaitingPlace};
 use crate::log::throttle::Cause;
 use crate::response::Response;
 
@@ -73,8 +71,7 @@ struct LimitGuard {
 struct ActiveLimit {
     state: Arc<LimitState>,
     amount: ActiveAmount,
-    /// `None`: the client.
-    key: Option<Template>,
+    key: LimitKey,
     exempt: ClientRanges,
     dry_run: bool,
 }
@@ -112,14 +109,10 @@ struct Admitted<'g> {
 
 impl ActiveLimit {
     fn new(limit: &Limit, route: &GuardRoute<'_>) -> Result<ActiveLimit, String> {
-        let key = limit.key.as_ref().map(|key| Template::parse(key, Scope::Request));
-        let key = key
-            .transpose()
-            .map_err(|error| format!("limit: {}; {}", error.message, error.help))?;
         Ok(ActiveLimit {
             state: route.registries.limits.state(route.site, &route.limit_scope(), limit),
             amount: ActiveAmount::new(&limit.amount),
-            key,
+            key: LimitKey::new(limit)?,
             exempt: ClientRanges::new(&limit.exempt),
             dry_run: limit.dry_run,
         })
@@ -127,33 +120,7 @@ impl ActiveLimit {
 
     /// Returns the hash of the key of a request.
     fn key(&self, seed: &RandomState, context: &GuardContext<'_>) -> u64 {
-        let client = || seed.hash_one(network(context.client));
-        let Some(template) = &self.key else {
-            return client();
-        };
-        let mut hasher = seed.build_hasher();
-        let mut is_empty = true;
-        for piece in template.pieces() {
-            match piece {
-                Piece::Text(_) => continue,
-                Piece::Value(Placeholder::ClientIp) => {
-                    is_empty = false;
-                    hasher.write_u128(network(context.client));
-                }
-                Piece::Value(placeholder) => {
-                    let value = context.values.value(placeholder);
-                    is_empty &= value.is_empty();
-                    // The length separates a value from the next one.
-                    hasher.write_usize(value.len());
-                    hasher.write(&value);
-                }
-            }
-        }
-        // A text without placeholders is the same for all requests, and is not empty.
-        match is_empty && template.as_constant().is_none() {
-            true => client(),
-            false => hasher.finish(),
-        }
+        self.key.hash(seed, context.client, context.values)
     }
 
     /// Counts a request that would have been refused or delayed, and logs it.
@@ -208,7 +175,7 @@ impl LimitGuard {
     /// can wait.
     fn count(&self, context: &GuardContext<'_>, may_wait: bool) -> Result<Admitted<'_>, Excessive<'_>> {
         let now = context.services.clock.precise_uptime_ns();
-        let address = address(context.client);
+        let address = context.client.address();
         let mut admitted = Admitted::default();
         // One bit for each limit that has taken a token. There are at most 16 limits.
         let mut taken = 0u32;
@@ -334,7 +301,7 @@ impl Excessive<'_> {
             .retry_after_ns
             .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
         // A text without placeholders limits the route as a whole, so that no client is at fault.
-        let is_of_route = limit.key.as_ref().is_some_and(|key| key.as_constant().is_some());
+        let is_of_route = limit.key.is_constant();
         let status = match limit.amount {
             ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,
             _ => Status::TOO_MANY_REQUESTS,
@@ -353,16 +320,4 @@ impl Excessive<'_> {
 /// Returns a time in seconds, rounded up; at least 1.
 fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
-}
-
-fn address(client: Client) -> Option<IpAddr> {
-    match client {
-        Client::Ip { address, .. } => Some(address),
-        Client::Local => None,
-    }
-}
-
-/// Returns the network that counts as one client.
-fn network(client: Client) -> u128 {
-    address(client).map_or(u128::MAX, rocknet_config::client_ranges::client_network)
 }

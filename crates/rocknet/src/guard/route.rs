@@ -24,7 +24,7 @@ pub struct GuardRoute<'a> {
 impl GuardRoute<'_> {
     /// Returns the pattern of the route that the limits are written in. Routes that inherit the limits of their site
     /// count together.
-    pub(super) fn limit_scope(&self) -> Arc<str> {
+    pub fn limit_scope(&self) -> Arc<str> {
         let position = |settings: &Settings| settings.key_spans.get("limit").cloned();
         let is_inherited = self.settings.limits == self.site_settings.limits
             && position(self.settings) == position(self.site_settings);

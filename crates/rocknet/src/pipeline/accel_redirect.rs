@@ -109,6 +109,9 @@ async fn send(
             let status = if is_ok { file.status } else { response.status };
             let mut merged = merge_fields(&response.fields, file);
             merged.status = status;
+            if endpoint.route.limits_bandwidth() {
+                let _ = context.bandwidth_route.set(Arc::clone(&endpoint.route));
+            }
             merged.upstream = response.upstream.clone();
             merged
         }

@@ -37,6 +37,8 @@ pub struct RequestContext {
     /// Number of the route in the metrics. Requests without a route use the number of the site's root route, and
     /// requests without a site use [`OTHER`].
     pub route_number: u32,
+    /// Route of the file that an application has named, if it limits the bandwidth.
+    pub bandwidth_route: OnceCell<Arc<Route>>,
     /// Tree with the error pages of the route, if it has some.
     pub pages: Option<Arc<Tree>>,
     /// True if the request arrived over TLS.
@@ -123,6 +125,7 @@ impl RequestContext {
             site: None,
             route: None,
             route_number: OTHER,
+            bandwidth_route: OnceCell::new(),
             pages: None,
             is_secure: config.is_secure,
             access_log: access_log(config, config.default_site(local)),
@@ -191,6 +194,7 @@ impl RequestContext {
             site,
             route: None,
             route_number: number_of_site(config, site),
+            bandwidth_route: OnceCell::new(),
             pages: None,
             access_log,
             request: (access_log.is_some() || config.tracer.is_some()).then(owned),
@@ -209,8 +213,8 @@ impl RequestContext {
         }
     }
 
-    /// Returns the values for placeholders of header fields; `None` if the route has no placeholders. `request`: view
-    /// of the request of the context.
+    /// Returns the values for placeholders of header fields and of keys of limits; `None` if the route has no
+    /// placeholders. `request`: view of the request of the context.
     pub(super) fn values<'v>(
         &'v self,
         worker: &'v Worker,
@@ -219,20 +223,20 @@ impl RequestContext {
         upstream: Option<&'v UpstreamTiming>,
     ) -> Option<RequestValues<'v>> {
         let has_placeholders = self.route.as_ref().is_some_and(|route| route.has_placeholders);
-        let connection = self.connection.as_ref().filter(|_| has_placeholders)?;
+        if !has_placeholders && self.bandwidth_route.get().is_none() {
+            return None;
+        }
         Some(RequestValues {
-            services: worker,
-            server: &self.config.snapshot.config.server,
-            request,
-            client: Some(connection.client),
-            peer: connection.peer,
-            tls: connection.secure.as_ref().map(|secure| &**secure.tls_info()),
-            user: self.user.get().map(|user| &**user),
-            site: self.site_name(),
-            id: &self.id,
             status: Some(status),
             upstream,
+            ..self.guard_values(worker, self.client()?, request)
         })
+    }
+
+    /// Returns the client; `None` if it was not needed until now.
+    pub(super) fn client(&self) -> Option<Client> {
+        let of_connection = || self.connection.as_ref().map(|connection| connection.client);
+        self.client.or_else(of_connection)
     }
 
     /// Returns the values for guards that check the request at a further route. `client` and `request`: those of the

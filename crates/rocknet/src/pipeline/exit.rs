@@ -55,6 +55,8 @@ fn filter(
     let filter_context = FilterContext {
         services: worker,
         route,
+        bandwidth_route: context.bandwidth_route.get().unwrap_or(route),
+        client: context.client(),
         request,
         values: values.as_ref().map(|values| values as &dyn Values),
     };

@@ -1,6 +1,7 @@
 //! Connections without a socket, over virtual time: timeouts, limits, HTTP/2, and every split of the input.
 
 mod access;
+mod bandwidth;
 mod closed_clients;
 mod deadlines;
 #[allow(dead_code)] // shared with tests that use more of it

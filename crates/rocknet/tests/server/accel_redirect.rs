@@ -1,6 +1,8 @@
 //! Accel redirects: files that a script names in its response are sent like other files, and only from the roots of the
 //! site.
 
+use std::time::{Duration, Instant};
+
 use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::{Folder, Running};
 
@@ -176,4 +178,41 @@ fn files_are_sent_with_conditions_ranges_and_the_fields_of_the_script() {
 
 over_http3! {
     files_are_sent_with_conditions_ranges_and_the_fields_of_the_script,
+}
+
+#[test]
+fn the_bandwidth_of_the_route_of_the_file_applies() {
+    let folder = Folder::with(&[("www/index.php", ""), ("www/slow/index.php", "")]);
+    folder.write("private/inside/file.bin", vec![b'x'; 30_000]);
+    folder.write("private/free/file.bin", vec![b'x'; 30_000]);
+    folder.write("private/fast/file.bin", vec![b'x'; 30_000]);
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let fields = format!("X-Accel-Redirect: {}", incoming.variable("QUERY_STRING"));
+        write_to(stream, response(format!("{fields}\r\n\r\nnot this").as_bytes()));
+        Next::Keep
+    });
+    // The first 20,000 bytes leave at once, and the others take 250 ms.
+    let limit = "limit = { bandwidth = \"40000B/s\", after = \"10000B\" }\n";
+    let fast = "limit = { bandwidth = \"1GiB/s\", key = \"{request.header.X-Key}\" }\n";
+    let keys = format!(
+        "php = \"unix:php.sock\"\n[site.default.route.\"/slow/*\"]\n{limit}\
+         [site.default.route.\"/inside/*\"]\nroot = \"private\"\ninternal = true\n{limit}\
+         [site.default.route.\"/fast/*\"]\nroot = \"private\"\ninternal = true\n{fast}\
+         [site.default.route.\"/free/*\"]\nroot = \"private\"\ninternal = true\n"
+    );
+    let server = Running::site(folder, &keys);
+    for (path, is_limited) in [
+        ("/index.php?/inside/file.bin", true),
+        ("/index.php?/free/file.bin", false),
+        ("/slow/index.php?/free/file.bin", true),
+        ("/slow/index.php?/fast/file.bin", false),
+    ] {
+        let started = Instant::now();
+        let got = server.get(path);
+        let elapsed = started.elapsed();
+        assert_eq!((got.status, got.text().len()), (200, 30_000), "{path}");
+        // Without a limit, only a machine that is very busy takes as long.
+        let bound = Duration::from_millis(if is_limited { 200 } else { 10_000 });
+        assert_eq!(elapsed >= bound, is_limited, "{path}: {elapsed:?}");
+    }
 }

@@ -1,0 +1,69 @@
+//! Key of a limit: requests with the same key count together.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use rocknet_config::model::Limit;
+use rocknet_config::template::{Piece, Placeholder, Scope, Template, Values};
+
+use crate::exchange::Client;
+
+/// Key of a limit.
+pub struct LimitKey(
+    /// `None`: the client.
+    Option<Template>,
+);
+
+impl LimitKey {
+    /// Prepares the key of a limit.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the key has an unknown placeholder.
+    pub fn new(limit: &Limit) -> Result<LimitKey, String> {
+        let key = limit.key.as_ref().map(|key| Template::parse(key, Scope::Request));
+        let key = key.transpose();
+        key.map(LimitKey)
+            .map_err(|error| format!("limit: {}; {}", error.message, error.help))
+    }
+
+    /// Returns true if the key is the same for all requests.
+    pub fn is_constant(&self) -> bool {
+        self.0.as_ref().is_some_and(|key| key.as_constant().is_some())
+    }
+
+    /// Returns the hash of the key of a request.
+    pub fn hash(&self, seed: &RandomState, client: Client, values: &dyn Values) -> u64 {
+        let of_client = || seed.hash_one(network(client));
+        let Some(template) = &self.0 else {
+            return of_client();
+        };
+        let mut hasher = seed.build_hasher();
+        let mut is_empty = true;
+        for piece in template.pieces() {
+            match piece {
+                Piece::Text(_) => continue,
+                Piece::Value(Placeholder::ClientIp) => {
+                    is_empty = false;
+                    hasher.write_u128(network(client));
+                }
+                Piece::Value(placeholder) => {
+                    let value = values.value(placeholder);
+                    is_empty &= value.is_empty();
+                    // The length separates a value from the next one.
+                    hasher.write_usize(value.len());
+                    hasher.write(&value);
+                }
+            }
+        }
+        // A text without placeholders is the same for all requests, and is not empty.
+        match is_empty && template.as_constant().is_none() {
+            true => of_client(),
+            false => hasher.finish(),
+        }
+    }
+}
+
+/// Returns the network that counts as one client. All clients of Unix sockets are one.
+fn network(client: Client) -> u128 {
+    client.count_key().unwrap_or(u128::MAX)
+}
