@@ -27,7 +27,7 @@ pub fn run(program: &Path) -> Result<(), Failure> {
         ("/index.php/boats/heron", url.as_str()),
         ("/index.php", &session.url("/")),
     ] {
-        let page = session.get(path)?.expect(301, &[])?;
+        let page = session.get(path)?.expect(308, &[])?;
         if page.location != expected {
             return Err(page.wrong("another redirect"));
         }

@@ -260,8 +260,9 @@ fn check_forbidden(session: &Session, sent: &Upload) -> Result<(), Failure> {
         ("/wp-content/uploads/evil.php/more", 404),
         ("/wp-content/uploads/%65vil.php", 403),
         ("/wp-content/../wp-content/uploads/evil.php", 403),
-        // PHP runs this file, which prints nothing.
-        ("/wp-config.php", 200),
+        ("/wp-config.php", 403),
+        ("/wp-includes/functions.php", 403),
+        ("/wp-admin/includes/file.php", 403),
         ("/.htaccess", 404),
         ("/xmlrpc.php", 403),
     ];
