@@ -262,12 +262,15 @@ pub fn terms(
     Ok(terms)
 }
 
-/// Returns the age that the upstream states, in seconds. Of several values the first counts. One that cannot be parsed
-/// counts as the largest age, so that the response is stale (RFC 9111 §5.1).
+/// Returns the age that the upstream states, in seconds. A value that cannot be parsed, or several, count as the
+/// largest age, so that the response is stale (RFC 9111 §5.1).
 fn age(fields: &FieldList) -> u64 {
-    let Some(value) = fields.value("Age") else { return 0 };
-    let first = value.split(',').next().unwrap_or_default().trim();
-    cache_control::seconds(first.as_bytes()).unwrap_or(MAX_SECONDS)
+    let mut values = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Age"));
+    match (values.next(), values.next()) {
+        (None, _) => 0,
+        (Some((_, value)), None) => cache_control::seconds(value.as_bytes()).unwrap_or(MAX_SECONDS),
+        (Some(_), Some(_)) => MAX_SECONDS,
+    }
 }
 
 /// Fields by which applications name a file that the server sends in place of the response.

@@ -73,11 +73,9 @@ fn explicit_freshness_has_an_order() {
         // A malformed age makes a response stale.
         (&["Cache-Control: max-age=60", "Age: 1.5"], Err(NotStored::Stale)),
         (&["Cache-Control: max-age=60", "Age: -1"], Err(NotStored::Stale)),
-        // Of several ages, the first counts.
-        (&["Cache-Control: max-age=60", "Age: 60, 0"], Err(NotStored::Stale)),
-        (&["Cache-Control: max-age=60", "Age: 0, 60"], Ok(60)),
+        (&["Cache-Control: max-age=60", "Age: 0, 0"], Err(NotStored::Stale)),
         (
-            &["Cache-Control: max-age=60", "Age: 60", "Age: 0"],
+            &["Cache-Control: max-age=60", "Age: 0", "Age: 0"],
             Err(NotStored::Stale),
         ),
         (&["Cache-Control: max-age=60", "Age: 59"], Ok(60)),
