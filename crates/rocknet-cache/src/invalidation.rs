@@ -54,3 +54,23 @@ fn same_origin<'u>(uri: &'u str, authority: &[u8]) -> Option<&'u str> {
     let (host, target) = rest.split_at(path);
     host.as_bytes().eq_ignore_ascii_case(authority).then_some(target)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_origin_is_invalidated() {
+        for (uri, expected) in [
+            ("/a?b#c", Some("/a?b")),
+            ("http://h.test/a", Some("/a")),
+            ("https://H.test/a", Some("/a")),
+            ("http://other.test/a", None),
+            ("//other.test/a", None),
+            ("http://h.test", None),
+            ("a", None),
+        ] {
+            assert_eq!(same_origin(uri, b"h.test"), expected, "{uri}");
+        }
+    }
+}

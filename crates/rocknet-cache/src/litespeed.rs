@@ -125,6 +125,13 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_purges_is_limited() {
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[]);
+        let fields = fields(&[("X-LiteSpeed-Purge", &"tag=a,".repeat(2 * MAX_PURGES))]);
+        assert_eq!(purges(&fields, "s", &request.view()).len(), MAX_PURGES);
+    }
+
+    #[test]
     fn cookies_are_found_and_fields_removed() {
         let mut fields = fields(&[
             ("X-LiteSpeed-Cache-Control", "public,max-age=1"),

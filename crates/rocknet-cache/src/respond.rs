@@ -16,6 +16,9 @@ use rocknet_proto::status::Status;
 use crate::status::{CacheStatus, add_status};
 use crate::stored::StoredResponse;
 
+/// Room in bytes for fields that are added to stored ones: `Age`, `Cache-Status`, and some of the filters.
+const ROOM: usize = 256;
+
 /// Returns the response to a request from a stored response, with the fields `Age` and `Cache-Status`. `age`: seconds;
 /// `None`: the response has just arrived, and its upstream has sent no age.
 pub fn from_stored(
@@ -26,7 +29,7 @@ pub fn from_stored(
     status: CacheStatus,
 ) -> Response {
     let mut response = Response::new(stored.status);
-    response.fields = stored.fields.clone();
+    response.fields = stored.fields.clone_with_room(ROOM);
     response.error_page = stored.error_page;
     response.is_negotiated = stored.is_negotiated;
     if let Some(age) = age {

@@ -4,7 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use bytes::Bytes;
-use rocknet_handler::response::Response;
+use rocknet_handler::response::{FieldList, Response};
+use rocknet_proto::fields::KnownField;
+use rocknet_proto::request::{OwnedRequest, Version};
 use rocknet_proto::status::Status;
 
 use super::*;
@@ -15,6 +17,10 @@ use crate::vary::Variation;
 const MIB: u64 = 1024 * 1024;
 
 fn stored(size: usize) -> Arc<StoredResponse> {
+    variant(size, Variation::default())
+}
+
+fn variant(size: usize, variation: Variation) -> Arc<StoredResponse> {
     let mut response = Response::new(Status::OK);
     response.fields.add("Cache-Control", "max-age=60");
     let times = Times {
@@ -26,7 +32,7 @@ fn stored(size: usize) -> Arc<StoredResponse> {
     let terms = policy::terms(&facts, response.status, &response.fields, times, &Default::default());
     let storable = Storable {
         terms: terms.expect("a response that may be stored"),
-        variation: Variation::default(),
+        variation,
         tags: Arc::default(),
         server_fields: Default::default(),
         url: None,
@@ -93,4 +99,30 @@ fn no_purge_falls_between_check_and_insertion() {
     assert!(store.get(b"key").is_none());
     let result = store.put(b"key", &response, || !is_purged.load(Ordering::SeqCst));
     assert_eq!(result, Err(NotStored::Purged));
+}
+
+#[test]
+fn the_number_of_variants_is_limited() {
+    let store = MemoryStore::new(MIB);
+    let mut vary = FieldList::default();
+    vary.add("Vary", "User-Agent");
+    let request = |number: usize| {
+        let agent = number.to_string();
+        OwnedRequest::synthetic_get(
+            Version::Http11,
+            b"h",
+            b"/",
+            &[(KnownField::UserAgent, agent.as_bytes())],
+        )
+    };
+    for number in 0..2 * MAX_VARIANTS {
+        let request = request(number);
+        let variation = Variation::of(&vary, &request.view().fields, &[], &[]).expect("a variation");
+        assert_eq!(store.put(b"key", &variant(10, variation), || true), Ok(()));
+    }
+    let resource = store.get(b"key").expect("a resource");
+    assert_eq!(resource.variants.len(), MAX_VARIANTS);
+    // The oldest ones are dropped.
+    assert!(resource.select(&request(0).view().fields).is_none());
+    assert!(resource.select(&request(2 * MAX_VARIANTS - 1).view().fields).is_some());
 }

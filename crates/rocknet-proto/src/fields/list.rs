@@ -72,6 +72,17 @@ impl FieldList {
         self.lines.capacity() + self.invalid.capacity() * size_of::<(String, String)>() + invalid.sum::<usize>()
     }
 
+    /// Returns a copy with room for `more` bytes of further fields, so that adding them allocates no memory.
+    pub fn clone_with_room(&self, more: usize) -> FieldList {
+        let mut lines = Vec::with_capacity(self.lines.len() + more);
+        lines.extend_from_slice(&self.lines);
+        FieldList {
+            lines,
+            present: self.present,
+            invalid: self.invalid.clone(),
+        }
+    }
+
     /// Adds a field at the end of the list.
     pub fn add(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
         self.add_field(Field::new(name.as_ref().as_bytes(), value.as_ref().as_bytes()));

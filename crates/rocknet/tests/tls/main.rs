@@ -30,6 +30,7 @@ mod http3_upgrade;
 mod key_log;
 mod log;
 mod php;
+mod response_cache;
 #[cfg(target_os = "linux")]
 mod stalled;
 mod transfer;

@@ -1,8 +1,15 @@
 //! Responses of one client that must not reach another: privacy, poisoning and guards.
 
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use rocknet_control::response_purge::ResponsePurge;
+
 use super::super::access::SECRET;
+use super::super::support::client::request;
 use super::super::support::http2::Http2;
-use super::super::support::upstream::Upstream;
+use super::super::support::upstream::{Next, Upstream, write_to};
 use super::super::support::{Folder, Running};
 use super::{cached, expect, response, status, upstream};
 
@@ -199,6 +206,30 @@ fn a_request_for_less_than_the_page_does_not_replace_a_stale_one() {
         page.expect(line, 200, &[]);
         assert_eq!(page.text(), "page", "{line}");
     }
+    // Only requests for the whole page are sent in the background.
+    while upstream.all().len() < 2 {
+        server.get("/");
+    }
+    for request in upstream.all() {
+        assert!(
+            request.line.starts_with("GET") && request.field("Range").is_none(),
+            "{request:?}"
+        );
+    }
+}
+
+#[test]
+fn a_head_alone_is_not_stored() {
+    let upstream = upstream(|request| {
+        let page = response("200 OK", "Cache-Control: max-age=60", "page");
+        match request.line.starts_with("HEAD") {
+            true => page.replace("page", ""),
+            false => page,
+        }
+    });
+    let server = cached(&upstream, "true");
+    expect(&server.fetch("HEAD /", &[]), "fwd=miss", "");
+    expect(&server.get("/"), "fwd=uri-miss; stored", "page");
 }
 
 #[test]
@@ -243,4 +274,172 @@ fn streams_of_events_are_not_stored() {
     let server = cached(&upstream, "{ ttl = \"1h\" }");
     server.get("/");
     expect(&server.get("/"), "fwd=uri-miss; detail=body", "data: 1\n\n");
+}
+
+#[test]
+fn connections_for_other_protocols_and_long_targets_bypass_the_store() {
+    let upstream = upstream(|request| response("200 OK", "Cache-Control: max-age=60", &request.line[..5]));
+    let server = cached(&upstream, "true");
+    let upgrade = [
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+    ];
+    server.get("/");
+    expect(&server.fetch("GET /", &upgrade), "fwd=bypass", "GET /");
+    let long = format!("/{}", "a".repeat(5_000));
+    for _ in 0..2 {
+        expect(&server.get(&long), "fwd=bypass", "GET /");
+    }
+}
+
+/// `no-cache` requires a validation although the lifetime has not ended.
+#[test]
+fn a_response_with_no_cache_is_validated_before_each_use() {
+    let upstream = upstream(|request| match request.field("If-None-Match") {
+        Some(_) => "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(),
+        None => response("200 OK", "Cache-Control: no-cache, max-age=60|ETag: \"1\"", "page"),
+    });
+    let server = cached(&upstream, "true");
+    server.get("/");
+    for _ in 0..2 {
+        expect(&server.get("/"), "fwd=stale; fwd-status=304; stored", "page");
+    }
+}
+
+/// A rule that depends on a field leads the same target to different pages.
+#[test]
+fn a_rewritten_target_has_its_own_response() {
+    let upstream = upstream(|request| response("200 OK", "Cache-Control: max-age=60", &request.line));
+    let text = format!(
+        "[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n\
+         [[site.default.rule]]\nheader = {{ X-Group = \"b\" }}\nrewrite = \"/b/{{*}}\"\n",
+        upstream.key()
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    let group = ["X-Group: b"];
+    assert_eq!(status(&server.fetch("GET /page", &group)), "fwd=uri-miss; stored");
+    expect(&server.get("/page"), "fwd=uri-miss; stored", "GET /page HTTP/1.1");
+    assert_eq!(status(&server.fetch("GET /page", &group)), "hit");
+}
+
+/// A response of known length that is too large is not stored either.
+#[test]
+fn a_length_beyond_the_limit_is_not_stored() {
+    let body = "x".repeat(1_001);
+    let upstream = Upstream::responding_with(response("200 OK", "Cache-Control: max-age=60", &body));
+    let server = cached(&upstream, "{ max_object = 1000 }");
+    for _ in 0..2 {
+        expect(&server.get("/"), "fwd=uri-miss; detail=body", &body);
+    }
+}
+
+/// Starts a server with one worker and an upstream whose responses are sent when the test permits it. The worker
+/// handles requests in the order in which the test sends them.
+fn held(fields: &'static str) -> (Running, Upstream, mpsc::Sender<()>) {
+    let (release, released) = mpsc::channel();
+    let released = Arc::new(Mutex::new(released));
+    let upstream = Upstream::start(move |request, stream| {
+        if !request.line.starts_with("GET /other") {
+            released
+                .lock()
+                .expect("not poisoned")
+                .recv()
+                .expect("the test permits it");
+        }
+        let language = request.field("Accept-Language").unwrap_or("none");
+        write_to(stream, response("200 OK", fields, language));
+        Next::Keep
+    });
+    let text = format!(
+        "[server]\nworkers = 1\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n",
+        upstream.key()
+    );
+    (Running::start(Folder::with(&[]), &text), upstream, release)
+}
+
+#[test]
+fn a_request_that_waits_gets_no_response_for_others() {
+    for (fields, more, expected) in [
+        (
+            "Cache-Control: max-age=60|Vary: Accept-Language",
+            "Accept-Language: en",
+            "en",
+        ),
+        ("Cache-Control: max-age=60", "Authorization: x", "none"),
+    ] {
+        let (server, upstream, release) = held(fields);
+        let mut clients = [server.connect(), server.connect()];
+        clients[0].send(request("GET /", &[]));
+        // The response to this request proves that the worker has read the previous one.
+        server.get("/other");
+        clients[1].send(request("GET /", &[more]));
+        server.get("/other2");
+        release.send(()).expect("the upstream waits");
+        assert_eq!(clients[0].response().text(), "none");
+        release.send(()).expect("the upstream waits");
+        let response = clients[1].response();
+        assert_eq!(response.text(), expected);
+        assert!(!status(&response).contains("collapsed"), "{response:?}");
+        assert_eq!(upstream.all().len(), 4, "{fields}");
+    }
+}
+
+/// A request for which no other one waits finds purges by the number of all changes.
+#[test]
+fn a_purge_concerns_requests_for_which_no_other_waits() {
+    let is_storable = Arc::new(AtomicBool::new(false));
+    let storable = Arc::clone(&is_storable);
+    let (ask, asked) = mpsc::channel();
+    let (answer, answers) = mpsc::channel();
+    let channels = Arc::new(Mutex::new((ask, answers)));
+    let upstream = Upstream::start(move |_, stream| {
+        let control = match storable.load(Ordering::SeqCst) {
+            true => {
+                let channels = channels.lock().expect("not poisoned");
+                channels.0.send(()).expect("the test waits");
+                let () = channels.1.recv().expect("the test answers");
+                "max-age=60"
+            }
+            false => "no-store",
+        };
+        write_to(stream, response("200 OK", &format!("Cache-Control: {control}"), "page"));
+        Next::Keep
+    });
+    let server = cached(&upstream, "true");
+    // After this response, requests for the address do not wait for each other for some seconds.
+    server.fetch("GET /", &["If-None-Match: \"1\""]);
+    is_storable.store(true, Ordering::SeqCst);
+    let mut client = server.connect();
+    client.send(request("GET /", &[]));
+    asked.recv().expect("a request");
+    let purged = server.server().purge_responses(&ResponsePurge::default());
+    assert_eq!(purged, Ok(0));
+    answer.send(()).expect("the upstream waits");
+    expect(&client.response(), "fwd=uri-miss; detail=purged", "page");
+}
+
+/// The guards of a route with scripts precede the store, although the path of a script is looked up first.
+#[test]
+fn guards_precede_stored_responses_of_programs() {
+    let folder = Folder::with(&[(
+        "www/cgi-bin/page",
+        "#!/bin/sh\nprintf 'Cache-Control: max-age=60, public\\r\\n\\r\\npage'\n",
+    )]);
+    let program = folder.path("www/cgi-bin/page");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    let text = |guard: &str| {
+        format!("[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\ncgi = \"/cgi-bin\"\ncache = true\n{guard}\n")
+    };
+    let server = Running::start(folder, &text(""));
+    expect(&server.get("/cgi-bin/page"), "fwd=uri-miss; stored", "page");
+    expect(&server.get("/cgi-bin/page"), "hit", "page");
+    for (guard, status) in [
+        (format!("auth = {{ bob = \"{SECRET}\" }}"), 401),
+        ("deny = \"all\"".to_owned(), 403),
+    ] {
+        server.reload(&text(&guard)).expect("a valid configuration");
+        server.get("/cgi-bin/page").expect(&guard, status, &["!Cache-Status"]);
+    }
 }
