@@ -14,6 +14,7 @@ mod grpc;
 mod h2spec;
 mod hpack;
 mod http3;
+mod http_cache;
 mod laravel;
 mod package;
 mod page_server;
@@ -57,6 +58,9 @@ pub struct Options {
     /// name one of the steps
     #[arg(long, value_name = "FOLDER")]
     pictures: Option<PathBuf>,
+    /// Folder that gets a page with the results of the step http-cache, such as docs/conformance
+    #[arg(long, value_name = "FOLDER")]
+    results: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -88,6 +92,8 @@ enum Step {
     Symfony,
     /// Field blocks exchanged with Python's HPACK
     Hpack,
+    /// The npm package http-cache-tests against the response cache
+    HttpCache,
     /// Clients of other projects over HTTP/3: aioquic, h3i, pylsqpack, quic-go and Chromium
     H3,
     /// WordPress over HTTP/2 with its own MariaDB
@@ -181,6 +187,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if is_selected(Step::Hpack) {
         steps.step("hpack", hpack::run);
+    }
+    if is_selected(Step::HttpCache) {
+        let results = options.results.as_deref();
+        steps.step("http-cache", || http_cache::run(&program, results));
     }
     if is_selected(Step::H3) {
         for (name, work) in http3::PARTS {

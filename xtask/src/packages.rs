@@ -213,12 +213,17 @@ const PACKAGES: &[Package] = &[
         &[Conform],
         "installs Python's HPACK, with which RockNet's is compared, and servers in Python",
     ),
-    package("node", "nodejs", &[Applications], "an upstream"),
+    package(
+        "node",
+        "nodejs",
+        &[Conform, Applications],
+        "an upstream, and tests of caches",
+    ),
     package(
         "npm",
         "npm",
         &[Conform],
-        "installs axe-core, which judges the views of the dashboard",
+        "installs axe-core, which judges the views of the dashboard, and tests of caches",
     ),
     package(
         "/usr/share/nodejs/ws/package.json",
@@ -304,6 +309,7 @@ const PACKAGES: &[Package] = &[
         &[Test, Competitors],
         "a proxy in front of the server and as its upstream, and a server to compare with",
     ),
+    package("varnishd", "varnish", &[Competitors], "a cache to compare with"),
     package(
         "prometheus",
         "prometheus",

@@ -1,6 +1,7 @@
 //! The groups of rows. Each group has a file with its rows, lanes and goals, and its results are written to one page.
 
 pub mod builds;
+pub mod cache;
 pub mod controllers;
 pub mod fastcgi;
 pub mod files;
@@ -28,6 +29,7 @@ pub const ALL: &[Group] = &[
     tls::GROUP,
     priority::GROUP,
     proxy::GROUP,
+    cache::GROUP,
     controllers::GROUP,
     websocket::GROUP,
     fastcgi::GROUP,

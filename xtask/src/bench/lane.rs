@@ -1,6 +1,6 @@
 //! Lane: one server with one set of options, as it appears in rows and tables.
 
-use super::programs::{ServerProgram, apache, caddy, floor, h2o, h3, haproxy, lighttpd, nginx, rocknet};
+use super::programs::{ServerProgram, apache, caddy, floor, h2o, h3, haproxy, lighttpd, nginx, rocknet, varnish};
 
 pub use super::variant::{KeyKind, Scheme, Variant, Version};
 
@@ -42,6 +42,7 @@ pub const NGINX_STOCK: Lane = plain(&nginx::STOCK);
 pub const APACHE: Lane = plain(&apache::PROGRAM);
 pub const CADDY: Lane = plain(&caddy::PROGRAM);
 pub const HAPROXY: Lane = plain(&haproxy::PROGRAM);
+pub const VARNISH: Lane = plain(&varnish::PROGRAM);
 
 /// Returns a lane with default options, named after the server.
 pub const fn plain(server: &'static ServerProgram) -> Lane {
@@ -92,6 +93,14 @@ pub const fn by_rsa(lane: Lane) -> Lane {
 pub const fn proxied(lane: Lane, upstreams: u32) -> Lane {
     Lane {
         variant: Variant::Proxied(upstreams),
+        ..lane
+    }
+}
+
+/// Returns `lane` as a cache in front of an upstream.
+pub const fn cached(lane: Lane) -> Lane {
+    Lane {
+        variant: Variant::Cached,
         ..lane
     }
 }

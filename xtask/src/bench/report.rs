@@ -75,6 +75,7 @@ impl Results {
                 Variant::Plain
                     | Variant::Public
                     | Variant::Proxied(_)
+                    | Variant::Cached
                     | Variant::Spread(_)
                     | Variant::Tunnels
                     | Variant::FastCgi

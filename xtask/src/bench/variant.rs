@@ -17,6 +17,8 @@ pub enum Variant {
     },
     /// A proxy for this many upstreams.
     Proxied(u32),
+    /// A cache in front of one upstream. Responses are stored for an hour.
+    Cached,
     /// A proxy for this many addresses of one upstream.
     Spread(u32),
     /// A proxy for an upstream that echoes through a tunnel.
@@ -67,7 +69,7 @@ impl Variant {
     pub fn upstreams(self) -> u32 {
         match self {
             Self::Proxied(count) | Self::Spread(count) => count,
-            Self::Tunnels | Self::Queued { .. } | Self::FastCgi | Self::Php => 1,
+            Self::Cached | Self::Tunnels | Self::Queued { .. } | Self::FastCgi | Self::Php => 1,
             _ => 0,
         }
     }

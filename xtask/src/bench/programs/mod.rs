@@ -9,6 +9,7 @@ pub mod haproxy;
 pub mod lighttpd;
 pub mod nginx;
 pub mod rocknet;
+pub mod varnish;
 
 use super::content::{Certificate, Site};
 use super::page::Page;

@@ -126,10 +126,18 @@ fn proxied(deployment: &Deployment<'_>) -> (String, &'static str) {
     let (kept, proxied) = match deployment.variant {
         Variant::Tunnels => (128, UPGRADED),
         Variant::FastCgi | Variant::Php => (KEEP_ALIVE_CONNECTIONS, BY_FASTCGI),
+        Variant::Cached => (128, CACHED),
         _ => (128, PROXIED),
     };
+    let store = match deployment.variant {
+        Variant::Cached => format!(
+            "  proxy_cache_path {}/store keys_zone=store:10m;\n",
+            deployment.scratch.display()
+        ),
+        _ => String::new(),
+    };
     let upstreams = format!(
-        "  upstream behind {{
+        "{store}  upstream behind {{
 {servers}    keepalive {kept};
     keepalive_requests 1000000000;
   }}
@@ -146,6 +154,17 @@ const PROXIED: &str = "    location / {
       proxy_set_header X-Forwarded-For $remote_addr;
       proxy_set_header X-Forwarded-Proto $scheme;
       proxy_set_header X-Forwarded-Host $host;
+    }
+";
+
+/// Location of a cache. Responses are in files, which `open_file_cache` keeps open.
+const CACHED: &str = "    location / {
+      proxy_pass http://behind;
+      proxy_http_version 1.1;
+      proxy_set_header Connection \"\";
+      proxy_set_header Host $host;
+      proxy_cache store;
+      proxy_cache_valid 200 1h;
     }
 ";
 

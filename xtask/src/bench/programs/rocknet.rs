@@ -144,6 +144,9 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
                 .iter()
                 .map(|port| format!("\"http://127.0.0.1:{port}\""));
             let _ = writeln!(text, "proxy = [{}]", urls.collect::<Vec<_>>().join(", "));
+            if deployment.variant == Variant::Cached {
+                text.push_str("cache = { ttl = \"1h\" }\n");
+            }
         }
         if let Variant::Listings { ranked } = deployment.variant {
             let lists = deployment.scratch.join("lists");
@@ -220,6 +223,7 @@ mod tests {
             (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Proxied(2), Scheme::Http, Version::Http1, Page::Hello, 1),
+            (Variant::Cached, ecdsa, Version::Http2, Page::Hello, 1),
             (Variant::FastCgi, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Php, Scheme::Http, Version::Http1, Page::Script, 1),
             (
