@@ -69,7 +69,7 @@ pub(crate) enum RuleStage {
     Prefix,
     /// Rewrites of a part of the site. Afterwards, the path is matched again.
     Rewrite,
-    /// Refusals that apply to rewritten paths too.
+    /// Responses that apply to rewritten paths too.
     Again,
 }
 
@@ -143,14 +143,14 @@ impl Site {
     }
 
     /// Puts the rules in the order of their stages. Rules with `last` would skip the refusals of later stages, so they
-    /// lose it if there are later stages. Refusals before a rewrite are repeated after it, because the other server
+    /// lose it if there are later stages. Responses before a rewrite are repeated after it, because the other server
     /// applies them to the rewritten path too.
     pub fn order_rules(&mut self) {
         self.rules.sort_by_key(|rule| rule.stage);
         let is_rewrite = |rule: &SiteRule| rule.stage == RuleStage::Rewrite && rule.has("rewrite");
         if let Some(last) = self.rules.iter().rposition(is_rewrite) {
-            let refusals = self.rules[..last].iter().filter(|rule| rule.refuses_requests());
-            let again = refusals
+            let responses = self.rules[..last].iter().filter(|rule| rule.has("respond"));
+            let again = responses
                 .filter(|rule| rule.stage > RuleStage::Site)
                 .map(|rule| SiteRule {
                     stage: RuleStage::Again,
@@ -334,6 +334,8 @@ fn cancelling(key: &str) -> Option<Value> {
     match key {
         "allow" => Some(Value::text("all")),
         "deny" => Some(Value::List(Vec::new())),
+        "satisfy" => Some(Value::text("all")),
+        "index" => Some(Value::text("index.html")),
         _ => CANCELLED
             .iter()
             .find(|(known, _)| *known == key)

@@ -2,8 +2,10 @@
 
 mod action;
 mod area;
+mod clients;
 mod conditional;
 mod includes;
+mod indirect;
 mod limit;
 mod location;
 mod log_format;

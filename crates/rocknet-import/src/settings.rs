@@ -22,7 +22,7 @@ pub(crate) struct Settings {
 }
 
 /// Order of keys in the translated file. Other keys follow, in alphabetical order.
-const ORDER: [&str; 29] = [
+const ORDER: [&str; 30] = [
     "aliases",
     "listen",
     "tls",
@@ -46,6 +46,7 @@ const ORDER: [&str; 29] = [
     "allow",
     "deny",
     "auth",
+    "satisfy",
     "limit",
     "limits",
     "redirects",

@@ -42,7 +42,7 @@ fn nginx_reads_patterns_below_the_folder_of_its_main_file() {
         ),
         (
             "/etc/nginx/sites-enabled/b",
-            "server {\n  server_name b.test;\n  root /srv/b;\n\n  satisfy any;\n  include snippets/none.conf;\n}\n",
+            "server {\n  server_name b.test;\n  root /srv/b;\n\n  js_access a.b;\n  include snippets/none.conf;\n}\n",
         ),
         ("/etc/nginx/snippets/staff.conf", "allow 10.0.0.0/8;\ndeny all;\n"),
     ]);
@@ -60,9 +60,11 @@ fn nginx_reads_patterns_below_the_folder_of_its_main_file() {
         import.toml
     );
     let b = "/etc/nginx/sites-enabled/b";
-    assert_eq!(note(&import, "satisfy any"), (b, 5, NoteKind::NotTranslated));
+    assert_eq!(note(&import, "js_access"), (b, 5, NoteKind::NotTranslated));
     assert!(
-        import.toml.contains(&format!("# not translated: {b}:5: satisfy any: ")),
+        import
+            .toml
+            .contains(&format!("# not translated: {b}:5: js_access a.b: ")),
         "{}",
         import.toml
     );

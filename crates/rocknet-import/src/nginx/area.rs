@@ -119,16 +119,22 @@ impl LocationArea {
         }
         if self.stage == RuleStage::Expression {
             // The expression of a rewrite usually repeats the one of its location.
-            return self
-                .patterns
-                .iter()
-                .all(|own| patterns.contains(own))
-                .then(|| patterns.to_vec());
+            let is_inside = |pattern: &String| self.patterns.iter().any(|own| continues(own, pattern));
+            let is_same = self.patterns.iter().all(|own| patterns.contains(own));
+            return (is_same || patterns.iter().all(is_inside)).then(|| patterns.to_vec());
         }
         let prefixes: Vec<&str> = self.patterns.iter().map(|own| own.trim_end_matches('*')).collect();
         let is_inside = |pattern: &String| prefixes.iter().any(|prefix| literal(pattern).starts_with(prefix));
         patterns.iter().all(is_inside).then(|| patterns.to_vec())
     }
+}
+
+/// Returns true if an expression begins with another one, so that it matches only paths that the other one matches.
+fn continues(own: &str, pattern: &str) -> bool {
+    let Some(rest) = pattern.strip_prefix(own).filter(|_| own.starts_with('~')) else {
+        return false;
+    };
+    !own.contains('|') && !rest.contains('|') && !rest.starts_with(['*', '+', '?', '{'])
 }
 
 /// Returns the patterns of a prefix.

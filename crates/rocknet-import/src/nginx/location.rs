@@ -9,15 +9,17 @@ use crate::value::Value;
 
 use super::action;
 use super::area::LocationArea;
-use super::conditional;
 use super::php;
 use super::place::{CaseMode, LocationMatch, Locations, is_dotfiles, literal, matched, matches_well_known, patterns};
-use super::precedence::{LocationRoute, note_overridden, rank, selected, without_openings};
+use super::precedence::{
+    LocationRank, LocationRoute, is_overridden, note_indexes, note_overridden, rank, selected, without_openings,
+};
 use super::response;
 use super::restriction::{is_denied, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
+use super::{clients, conditional, indirect};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Scope<'_>, upstreams: &Upstreams) {
@@ -62,21 +64,50 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
             continue;
         }
         let area = LocationArea::new(location, &patterns, locations);
-        if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
+        if let LocationMatch::Expression(expression, case) = &place
+            && is_denied(location)
+        {
             // A rule is applied before routes, as nginx prefers expressions to prefixes.
             let returned = location.children().iter().find(|d| d.is("return"));
             let status = returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403);
             let keys = [("respond", Value::Number(status))];
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
+            if status != 403 {
+                locations.note_access_first(location, site);
+            }
+            // Rules do not apply to the index of a folder, nor to a fallback.
+            let files = indirect::files(locations.server, &site.settings);
+            if indirect::are_matched(expression, *case, &files) && !is_dotfiles(expression) {
+                if status != 403 {
+                    site.differs(location, "as the index of a folder or as a fallback, the files get 403");
+                }
+                note_indexes(location, &patterns, locations, site);
+                let mut settings = Settings::default();
+                settings.deny_all(location.line);
+                routes.extend(patterns.iter().map(|pattern| LocationRoute {
+                    rank: LocationRank::Expression,
+                    pattern: pattern.clone(),
+                    settings: settings.clone(),
+                    line: location.line,
+                    is_enforced: true,
+                }));
+            }
             continue;
         }
         let mut settings = translate_location(location, &area, site, server, locations, upstreams);
         if has_php && matches!(place, LocationMatch::Prefix { is_final: true, .. }) {
             without_php(location, &mut settings, site);
         }
-        if matches!(place, LocationMatch::Expression(..)) && settings.restricts() {
-            note_overridden(location, &patterns, locations, site);
-            restricted.extend(patterns.iter().cloned());
+        let mut is_enforced = false;
+        if matches!(place, LocationMatch::Expression(..)) && !settings.is_empty() {
+            let is_needed = settings.restricts() && is_overridden(location, &patterns, locations);
+            is_enforced = is_needed && clients::refuse(location, &settings, &area, site);
+            if !is_enforced {
+                note_overridden(location, &patterns, locations, site);
+            }
+            if settings.restricts() && !is_enforced {
+                restricted.extend(patterns.iter().cloned());
+            }
         }
         for pattern in &patterns {
             let pattern = pattern.clone();
@@ -92,6 +123,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
                     pattern,
                     settings: settings.clone(),
                     line: location.line,
+                    is_enforced,
                 });
             }
         }
@@ -113,13 +145,18 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
     let access = |settings: &Settings| {
         let mut all = inherited.clone();
         all.merge(access_of(settings));
+        if let Some(satisfy) = settings.get("satisfy").or(site.settings.get("satisfy")) {
+            all.set("satisfy", satisfy.clone(), 0);
+        }
         all
     };
-    for route in without_openings(routes, access, site) {
+    let mut notes = Vec::new();
+    for route in without_openings(routes, access, &mut notes) {
         if !route.settings.is_empty() {
             site.route(&route.pattern, route.line).merge(route.settings);
         }
     }
+    site.notes.append(&mut notes);
     site.settings.merge(root);
     // Without PHP, there is no default that `fallback = false` would turn off.
     let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
@@ -167,7 +204,7 @@ fn translate_location<'a>(
     for directive in others.into_iter().chain(passes) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
-            ("return", _) => response::translate(directive, area, &mut scope, site),
+            ("return", _) => response::translate(directive, area, &mut scope, site, locations),
             ("rewrite", _) if is_strip(directive, location, patterns) => strips = true,
             ("rewrite", [_, target, "break"]) if leaves(target, location, area) => {
                 let message = "the rewritten path would get the settings of its own route: write a rule with `rewrite`, \
@@ -175,7 +212,7 @@ fn translate_location<'a>(
                 scope.notes.skip(directive, message);
             }
             ("rewrite", _) => action::rewrite(directive, site, Some(area), &guard),
-            ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams),
+            ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams, true),
             ("alias", [folder]) => alias(directive, folder, patterns, &mut scope),
             ("internal", []) if is_error_page(site, patterns) => {
                 scope.notes.skip(directive, "clients can request the page itself, too");
@@ -194,6 +231,14 @@ fn translate_location<'a>(
         }
     }
     scope.finish();
+    if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
+        // nginx lists a folder only where `try_files` finds it.
+        let is_listed = |settings: &Settings| settings.get("browse") == Some(&Value::Flag(true));
+        if is_listed(&scope.settings) || is_listed(&site.settings) {
+            scope.settings.set("browse", Value::Flag(false), location.line);
+        }
+    }
+    add_slash(location, patterns, locations, site);
     scope.remove_hidden_of_location(&site.settings);
     if strips {
         scope.pass_path.get_or_insert_with(|| "/".to_owned());
@@ -326,6 +371,27 @@ impl Scope<'_> {
     /// Returns true if a site has header fields that its routes inherit.
     fn settings_have_headers(&self, site: &Site) -> bool {
         site.settings.has_map("headers") || self.settings.has_map("headers")
+    }
+}
+
+/// Redirects the path of a location for an application to the same path with a slash at its end, as nginx does.
+fn add_slash(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
+    let LocationMatch::Prefix { path, .. } = matched(location) else {
+        return;
+    };
+    let is_app = location.children().iter().any(|d| d.name.ends_with("_pass"));
+    let Some(base) = path
+        .strip_suffix('/')
+        .filter(|base| is_app && !base.is_empty() && !patterns.is_empty())
+    else {
+        return;
+    };
+    let has_own = locations.places.iter().any(|place| match place {
+        LocationMatch::Exact(path) | LocationMatch::Prefix { path, .. } => path == base,
+        _ => false,
+    });
+    if !has_own {
+        site.redirect(base, &path, 308, location.line);
     }
 }
 

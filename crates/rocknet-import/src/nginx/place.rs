@@ -6,7 +6,7 @@ use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::{lookahead, regex};
 
-use super::restriction::{is_denied, restricts};
+use super::restriction::{is_denied, is_unknown_restriction, restricts};
 use super::try_files::NamedLocations;
 
 /// Locations of a server.
@@ -17,6 +17,7 @@ pub(super) struct Locations<'a> {
     pub places: Vec<LocationMatch>,
     /// Pattern of each expression of `all`; `None` for other locations, and if RockNet cannot compile it.
     pub regexes: Vec<Option<String>>,
+    pub server: &'a Directive,
 }
 
 impl<'a> Locations<'a> {
@@ -29,6 +30,7 @@ impl<'a> Locations<'a> {
         let places: Vec<LocationMatch> = all.iter().map(|location| matched(location)).collect();
         let named = all.iter().filter(|location| location.argument(0).starts_with('@'));
         Locations {
+            server,
             named: named.map(|location| (location.argument(0), *location)).collect(),
             regexes: places
                 .iter()
@@ -39,6 +41,31 @@ impl<'a> Locations<'a> {
                 .collect(),
             places,
             all,
+        }
+    }
+}
+
+impl Locations<'_> {
+    /// Returns true if the site, or the location for all other paths, has a directive of access control. The setting of
+    /// the site for it is `key`.
+    pub fn has_access(&self, site: &Site, key: &str) -> bool {
+        let is_restriction = |d: &Directive| match key {
+            "auth" => d.is("auth_basic_user_file"),
+            _ => d.is("allow") || d.is("deny") || is_unknown_restriction(&d.name),
+        };
+        let mut all = self.all.iter().zip(&self.places);
+        let is_root_restricted = all.any(|(location, place)| match place {
+            LocationMatch::Prefix { path, .. } => path == "/" && location.children().iter().any(is_restriction),
+            _ => false,
+        });
+        is_root_restricted || site.settings.restricts() && site.settings.has(key)
+    }
+
+    /// Notes that access control of the site applies before a response.
+    pub fn note_access_first(&self, directive: &Directive, site: &mut Site) {
+        if ["allow", "deny", "auth"].iter().any(|key| self.has_access(site, key)) {
+            let message = "the access control of the site applies first, and nginx returns without it";
+            site.differs(directive, message);
         }
     }
 }
@@ -55,7 +82,7 @@ pub(super) enum LocationMatch {
     Named,
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum CaseMode {
     Sensitive,
     Ignored,
@@ -96,7 +123,8 @@ pub(super) fn regex_of(expression: &str, case: CaseMode) -> Option<String> {
     compiled(expression, case).map(|regex| regex.to_string())
 }
 
-fn compiled(expression: &str, case: CaseMode) -> Option<RegexPattern> {
+/// Compiles an expression, or its equivalent without look-ahead.
+pub(super) fn compiled(expression: &str, case: CaseMode) -> Option<RegexPattern> {
     let compile = |expression: &str| RegexPattern::new(expression, case == CaseMode::Ignored).ok();
     compile(expression).or_else(|| compile(&lookahead::expanded(expression)?))
 }
@@ -202,7 +230,7 @@ pub(super) fn literal(pattern: &str) -> String {
         Some(expression) => (expression, true),
         None => (expression, false),
     };
-    let Some(rest) = expression.strip_prefix('^').filter(|rest| !rest.contains('|')) else {
+    let Some(rest) = expression.strip_prefix('^').filter(|rest| !has_alternative(rest)) else {
         return String::new();
     };
     let mut text = String::new();
@@ -229,12 +257,23 @@ pub(super) fn is_dotfiles(expression: &str) -> bool {
     let rest = expression.strip_prefix('^').unwrap_or(expression);
     let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
     // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
+    rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative(&expression.replace("(^|/)", ""))
+}
+
+/// Returns true if an expression has alternatives outside of groups. Also returns true for some others.
+fn has_alternative(expression: &str) -> bool {
     let mut depth = 0_i32;
-    let has_alternative = expression.replace("(^|/)", "").chars().any(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        c == '|' && depth == 0
-    });
-    rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative
+    let mut chars = expression.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '|' if depth <= 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns true for the expressions of locations that run every script.

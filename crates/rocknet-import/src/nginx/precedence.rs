@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
-use crate::note::shown;
+use crate::note::{Note, shown};
 use crate::settings::Settings;
 
 use super::place::{LocationMatch, Locations, literal, matched};
-use super::restriction::is_denied;
+use super::restriction::{is_denied, restricts};
 
 /// Route of a location that has not been added to the site yet.
 pub(super) struct LocationRoute {
@@ -16,6 +16,8 @@ pub(super) struct LocationRoute {
     pub settings: Settings,
     pub line: usize,
     pub rank: LocationRank,
+    /// True if rules refuse the clients that the location refuses.
+    pub is_enforced: bool,
 }
 
 /// Rank of a location among those with the same pattern; the lowest rank applies. nginx finds the longest matching
@@ -115,7 +117,7 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
 pub(super) fn without_openings(
     routes: Vec<LocationRoute>,
     access: impl Fn(&Settings) -> Settings,
-    site: &mut Site,
+    notes: &mut Vec<Note>,
 ) -> Vec<LocationRoute> {
     let mut kept = Vec::new();
     // Patterns of the expressions so far, each with its access control.
@@ -130,14 +132,16 @@ pub(super) fn without_openings(
             access.restricts() && !access.has_same_values(&own) && !are_disjoint(other, &pattern)
         };
         let opens = earlier.iter().any(is_opened);
-        earlier.push((pattern, own));
+        if !route.is_enforced {
+            earlier.push((pattern, own));
+        }
         if !opens {
             kept.push(route);
             continue;
         }
         let name = Directive::new("location", vec![route.pattern.clone()], route.line);
         if route.settings.restricts() {
-            site.weakens(
+            notes.weakens(
                 &name,
                 "an earlier expression restricts access too, and may no longer take precedence",
             );
@@ -145,14 +149,70 @@ pub(super) fn without_openings(
         } else if !route.settings.is_empty() {
             let message = "an earlier expression restricts access, and a route for this one could take precedence: write a \
                  route with the same `allow`, `deny` and `auth`";
-            site.skip(&name, message);
+            notes.skip(&name, message);
         }
     }
     kept
 }
 
-/// Notes the prefixes whose routes take precedence over the routes of an expression that restricts access.
+/// Notes the prefixes whose routes take precedence over the routes of an expression.
 pub(super) fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
+    let overriding = overriding(patterns, locations, !restricts(location));
+    if overriding.is_empty() {
+        return;
+    }
+    let paths = shown(&overriding.join(" "));
+    match restricts(location) {
+        true => {
+            let message = format!("the routes of these locations take precedence, so restrict them too: {paths}");
+            site.weakens(location, &message);
+        }
+        false => {
+            let message = format!("the routes of these locations take precedence, and have other settings: {paths}");
+            site.differs(location, &message);
+        }
+    }
+}
+
+/// Notes the prefixes whose files are served as the index of a folder, although an expression denies them. A rule
+/// refuses them only if they are requested by their own path.
+pub(super) fn note_indexes(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
+    let overriding = overriding(patterns, locations, false);
+    let serves_files = |other: &&Directive| {
+        let is_other = |d: &Directive| d.name.ends_with("_pass") || d.is("return");
+        !other.children().iter().any(is_other)
+    };
+    let with_files = locations.all.iter().copied().filter(serves_files);
+    let mut paths: Vec<String> = with_files
+        .filter_map(|other| match matched(other) {
+            LocationMatch::Prefix { path, .. } => Some(path),
+            _ => None,
+        })
+        .collect();
+    paths.retain(|path| overriding.contains(path));
+    if !paths.is_empty() {
+        let paths = shown(&paths.join(" "));
+        let message =
+            format!("the index of a folder is served in these locations, also if it has such a name: {paths}");
+        site.weakens(location, &message);
+    }
+}
+
+/// Returns true if the route of another location could take precedence over those of an expression.
+pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>) -> bool {
+    let is_this = |other: &Directive| other.line == location.line && other.arguments == location.arguments;
+    let expressions = locations.all.iter().zip(&locations.places).zip(&locations.regexes);
+    let mut later = expressions.skip_while(|((other, _), _)| !is_this(other)).skip(1);
+    let is_later = later.any(|((other, place), regex)| {
+        let is_disjoint = |regex: &String| are_disjoint(patterns, std::slice::from_ref(regex));
+        matches!(place, LocationMatch::Expression(..)) && !is_denied(other) && !regex.as_ref().is_some_and(is_disjoint)
+    });
+    is_later || !overriding(patterns, locations, false).is_empty()
+}
+
+/// Returns the prefixes whose routes take precedence over those of an expression. `has_denied`: true to return those
+/// that deny every request, too.
+fn overriding(patterns: &[String], locations: &Locations<'_>, has_denied: bool) -> Vec<String> {
     // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
     let overrides = |path: &str| {
         patterns.iter().any(|pattern| {
@@ -161,16 +221,11 @@ pub(super) fn note_overridden(location: &Directive, patterns: &[String], locatio
             path.starts_with(&start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
         })
     };
-    let overriding = locations.all.iter().filter_map(|other| match matched(other) {
-        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && !is_denied(other) => Some(path),
+    let prefixes = locations.all.iter().filter_map(|other| match matched(other) {
+        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && (has_denied || !is_denied(other)) => {
+            Some(path)
+        }
         _ => None,
     });
-    let overriding: Vec<String> = overriding.filter(|path| overrides(path)).collect();
-    if !overriding.is_empty() {
-        let message = format!(
-            "the routes of these locations take precedence, so restrict them too: {}",
-            shown(&overriding.join(" "))
-        );
-        site.weakens(location, &message);
-    }
+    prefixes.filter(|path| overrides(path)).collect()
 }

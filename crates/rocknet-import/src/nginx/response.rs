@@ -2,15 +2,39 @@
 
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
+use crate::value::Value;
 
 use super::action::{self, ReturnAction};
 use super::area::LocationArea;
+use super::place::Locations;
 use super::restriction::refuses;
 use super::scope::Scope;
 
 /// Translates `return` to a redirect or a rule. `area`: paths of its location.
-pub(super) fn translate(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, site: &mut Site) {
+pub(super) fn translate(
+    directive: &Directive,
+    area: &LocationArea,
+    scope: &mut Scope<'_>,
+    site: &mut Site,
+    locations: &Locations<'_>,
+) {
     let line = directive.line;
+    if area.stage != RuleStage::Exact {
+        if directive.argument(0) != "403" {
+            locations.note_access_first(directive, site);
+        }
+    } else {
+        // The path has no other response, so its route needs no access control.
+        let lists = ["allow", "deny"].iter().any(|key| locations.has_access(site, key));
+        let opened = [
+            ("deny", Value::List(Vec::new()), lists),
+            ("allow", Value::text("all"), lists),
+        ];
+        let password = ("auth", Value::Flag(false), locations.has_access(site, "auth"));
+        for (key, value, _) in opened.into_iter().chain([password]).filter(|(_, _, is_set)| *is_set) {
+            scope.settings.set(key, value, line);
+        }
+    }
     let patterns = &area.patterns;
     let has_others = match area.is_site() {
         true => !area.is_alone(&[]),

@@ -13,7 +13,7 @@ pub(super) fn is_unknown_restriction(name: &str) -> bool {
     ];
     let is_named = matches!(
         name,
-        "satisfy" | "limit_except" | "secure_link" | "ssl_ocsp" | "ssl_crl" | "js_access"
+        "limit_except" | "secure_link" | "ssl_ocsp" | "ssl_crl" | "js_access"
     );
     is_named || name.starts_with("access_by_lua") || name.starts_with("auth_") && !KNOWN.contains(&name)
 }

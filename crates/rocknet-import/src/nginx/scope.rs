@@ -83,6 +83,8 @@ impl<'a> Scope<'a> {
                     self.notes.differs(directive, message);
                 }
             }
+            // `try_files` does not look for an index.
+            ("index", _) if self.settings.get("index") == Some(&Value::List(Vec::new())) => {}
             ("index", names) if !names.iter().any(|name| name.contains('$') || name.starts_with('/')) => {
                 self.settings.set("index", Value::texts(names.iter().copied()), line);
             }
@@ -135,7 +137,11 @@ impl<'a> Scope<'a> {
             ("auth_basic", [_]) => self.auth.0 = Some(directive),
             ("auth_basic_user_file", [_]) => self.auth.1 = Some(directive),
             ("allow" | "deny", [_]) => self.access.push(directive),
-            ("satisfy", ["all"]) => {}
+            ("satisfy", [word @ ("all" | "any")]) => {
+                if *word == "any" || self.level == ConfigLevel::Location {
+                    self.settings.set("satisfy", Value::text(*word), line);
+                }
+            }
             (name, ["off"]) if is_unknown_restriction(name) => {
                 let message =
                     "if `deny = \"all\"` replaces this restriction in the site, it applies here too: write `deny = []`";
@@ -143,15 +149,8 @@ impl<'a> Scope<'a> {
             }
             (name, _) if is_unknown_restriction(name) => {
                 self.settings.close(line);
-                let message = match name {
-                    "satisfy" => {
-                        "until `satisfy = \"any\"` is written beside `allow` and `auth`, `deny = \"all\"` denies every client"
-                    }
-                    _ => {
-                        "this restriction has no counterpart, so `deny = \"all\"` denies every client here; write `allow` \
-                         and `auth`: docs/access.md"
-                    }
-                };
+                let message = "this restriction has no counterpart, so `deny = \"all\"` denies every client here; write \
+                     `allow` and `auth`: docs/access.md";
                 self.notes.skip(directive, message);
             }
             ("proxy_pass" | "grpc_pass" | "fastcgi_pass" | "uwsgi_pass" | "scgi_pass", [_]) => {

@@ -7,7 +7,7 @@ use crate::regex;
 use crate::value::Value;
 
 use super::action::{self, IfAction, ReturnAction};
-use super::place::Locations;
+use super::place::{LocationMatch, Locations};
 use super::restriction::refuses;
 use super::scope::{ConfigLevel, Scope, inherit};
 use super::tls::TlsDraft;
@@ -73,7 +73,14 @@ pub(super) fn translate(
                 Some(action) => if_action(directive, action, &mut host, &mut scope),
                 None => conditional::translate(directive, &mut host.site, None, &mut guard),
             },
-            ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams),
+            ("try_files", _) => {
+                // Locations do not inherit it.
+                let is_alone = locations
+                    .places
+                    .iter()
+                    .all(|place| matches!(place, LocationMatch::Named));
+                try_files::translate(directive, &mut scope, &locations.named, upstreams, is_alone);
+            }
             (name, _) if name.starts_with("ssl_") && tls.read(directive) => {}
             _ => scope.read(directive, upstreams),
         }

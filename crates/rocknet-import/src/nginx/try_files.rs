@@ -12,12 +12,13 @@ use super::upstream::Upstreams;
 /// Named locations by name, such as `@app`.
 pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 
-/// Translates `try_files` to `try` and `fallback`.
+/// Translates `try_files` to `try` and `fallback`. `is_for_all`: true if it applies to all paths of the settings.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,
     named: &NamedLocations<'a>,
     upstreams: &Upstreams,
+    is_for_all: bool,
 ) {
     let line = directive.line;
     let words = directive.words();
@@ -33,7 +34,9 @@ pub(super) fn translate<'a>(
             path if path.starts_with("$uri") && !path["$uri".len()..].contains('$') => {
                 paths.push(format!("{{path}}{}", &path["$uri".len()..]));
             }
-            path if path.starts_with('/') && !path.contains('$') => paths.push(path.to_owned()),
+            path if path.starts_with('/') && !path.replace("$uri", "").contains('$') => {
+                paths.push(path.replace("$uri", "{path}"));
+            }
             _ => return scope.notes.skip(directive, "write `try` and `fallback`"),
         }
     }
@@ -42,6 +45,18 @@ pub(super) fn translate<'a>(
         scope
             .settings
             .set("try", Value::List(paths.into_iter().map(Value::Text).collect()), line);
+    }
+    let is_app = |name: &str| {
+        named
+            .get(name)
+            .is_some_and(|d| d.children().iter().any(|d| d.name.ends_with("_pass")))
+    };
+    // Without `$uri/`, nginx does not look for the index of a folder.
+    if !tried.iter().any(|path| path.contains("$uri/")) && !is_app(last) {
+        match is_for_all {
+            true => scope.settings.set("index", Value::List(Vec::new()), line),
+            false => scope.notes.differs(directive, "the index of a folder is served, too"),
+        }
     }
     match *last {
         "=404" => scope.settings.set("fallback", Value::Flag(false), line),

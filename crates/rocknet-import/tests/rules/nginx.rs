@@ -242,6 +242,14 @@ fn later_expressions_do_not_open_what_an_earlier_one_restricts() {
         "{}",
         import.toml
     );
+    // A rule refuses the other clients before the route for the later expression applies.
+    let refusal = "path = '~^/admin'; unless = { client = '10.0.0.0/8' }; respond = 403";
+    assert_eq!(rules(&import), [refusal]);
+    assert!(import.toml.contains("json)$\"]"), "{}", import.toml);
+    assert!(!is_any_weakened(&import), "{:?}", import.notes);
+    // Passwords have no such rule.
+    let password = "location ~ ^/admin { auth_basic x; auth_basic_user_file /u; }";
+    let import = translated(&format!("{password} location ~* \\.(css|json)$ {{ expires 1d; }}"));
     assert!(
         !import.toml.contains("json)$\"]") && !import.toml.contains("*.json"),
         "{}",
@@ -329,7 +337,8 @@ fn refusals_in_a_location_of_scripts_are_noted() {
 #[test]
 fn no_later_location_opens_a_path_of_an_earlier_expression() {
     let admin = "location ~ ^/admin { allow 10.0.0.0/8; deny all; }";
-    // Locations, and the pattern of the route that would take precedence.
+    // Locations, and the pattern of the route that could take precedence. A rule refuses the other clients, or the
+    // route is left out.
     for (text, pattern) in [
         (
             "location ~ \\.js$ { allow 10.0.0.0/8; deny all; } location ~ \\.min\\.js$ { expires 1d; }".to_owned(),
@@ -352,8 +361,9 @@ fn no_later_location_opens_a_path_of_an_earlier_expression() {
         ),
     ] {
         let import = translated(&text);
+        let refuses = |rule: &String| rule.contains("unless = { client = '10.0.0.0/8' }; respond = 403");
         assert!(
-            !import.toml.contains(&format!("route.\"{pattern}\"")),
+            !import.toml.contains(&format!("route.\"{pattern}\"")) || rules(&import).iter().any(refuses),
             "{text}: {}",
             import.toml
         );
@@ -432,4 +442,80 @@ fn what_only_a_script_does_is_noted() {
         .iter()
         .filter(|note| note.message.contains("takes no variables"));
     assert_eq!(untold.count(), 1, "{:?}", import.notes);
+}
+
+#[test]
+fn passwords_or_addresses_are_translated() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    for (lists, expected) in [
+        ("allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""][..]),
+        (
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &["allow = \"10.0.0.0/8\"", "deny = \"10.0.0.1\""],
+        ),
+        // Without `deny all`, the other clients need a password, too.
+        ("allow 10.0.0.0/8;", &["allow = \"10.0.0.0/8\""]),
+        // Every client needs a password, and a denied one too.
+        ("deny all;", &["allow = \"all\""]),
+        ("deny 10.0.0.1;", &["allow = \"all\""]),
+        // The exception closes the site.
+        ("allow 10.0.0.1; deny 10.0.0.0/8; allow all;", &["deny = \"all\""]),
+    ] {
+        let import = translated(&format!("satisfy any; {lists} {auth}"));
+        for line in expected.iter().chain(&["satisfy = \"any\""]) {
+            assert!(import.toml.contains(line), "{lists}: {line}\n{}", import.toml);
+        }
+        let count = ["\nallow", "\ndeny"]
+            .map(|key| import.toml.matches(key).count())
+            .iter()
+            .sum::<usize>();
+        assert_eq!(count, expected.len(), "{lists}: {}", import.toml);
+    }
+}
+
+#[test]
+fn folders_have_no_index_where_nginx_tries_only_files() {
+    for (location, expected) in [
+        ("location /a/ { try_files $uri =404; }", "index = []\n"),
+        ("location /a/ { try_files $uri $uri/ =404; }", "fallback = false\n"),
+        (
+            "location /a/ { try_files $uri =404; autoindex on; }",
+            "index = []\nfallback = false\nbrowse = false\n",
+        ),
+    ] {
+        let import = translated(location);
+        let (_, route) = import.toml.split_once("route.\"/a/*\"]\n").expect("a route");
+        assert!(
+            route.starts_with(expected) || route.contains(expected),
+            "{location}: {route}"
+        );
+        assert_eq!(
+            route.contains("index = []"),
+            expected.contains("index"),
+            "{location}: {route}"
+        );
+    }
+    // Other locations keep their index.
+    let import = translated("location / { try_files $uri /app.html; } location /b/ { expires 1d; }");
+    let (site, route) = import.toml.split_once("route.\"/b/*\"]\n").expect("a route");
+    assert!(
+        site.contains("index = []") && route.contains("index = \"index.html\""),
+        "{}",
+        import.toml
+    );
+}
+
+#[test]
+fn paths_of_applications_get_a_slash() {
+    let app = "proxy_pass http://127.0.0.1:3000; proxy_set_header Host $host;";
+    let redirect = "redirects.\"/app\" = \"/app/\"";
+    for (locations, expected) in [
+        (format!("location /app/ {{ {app} }}"), true),
+        (format!("location /app/ {{ {app} }} location = /app {{ {app} }}"), false),
+        (format!("location /app {{ {app} }}"), false),
+        (format!("location / {{ {app} }}"), false),
+    ] {
+        let import = translated(&locations);
+        assert_eq!(import.toml.contains(redirect), expected, "{locations}: {}", import.toml);
+    }
 }

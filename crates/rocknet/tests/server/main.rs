@@ -38,6 +38,7 @@ mod files;
 mod framing;
 mod h2c_upgrade;
 mod http2;
+mod imported_nginx;
 mod interim;
 mod late_priority;
 mod limits;

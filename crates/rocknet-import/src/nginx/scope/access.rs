@@ -35,19 +35,37 @@ impl Scope<'_> {
             }
             (None, None) => {}
         }
+        self.finish_satisfy();
+    }
+
+    /// Adapts access control to `satisfy any` with a password: an allowed address needs none, and every other client
+    /// needs one, also a denied one.
+    fn finish_satisfy(&mut self) {
+        let is_any = self.settings.get("satisfy") == Some(&Value::text("any"));
+        let has_password = matches!(self.settings.get("auth"), Some(Value::Table(_)));
+        let Some(first) = self
+            .access
+            .first()
+            .filter(|_| is_any && has_password && !self.settings.is_locked())
+        else {
+            return;
+        };
+        let specific = self.access.iter().take_while(|d| d.argument(0) != "all");
+        let allowed: Vec<String> = specific.filter(|d| d.is("allow")).map(address).collect();
+        let line = first.line;
+        match allowed.is_empty() {
+            true => {
+                self.settings.remove("deny");
+                self.settings.set("allow", Value::text("all"), line);
+            }
+            false => self.settings.set("allow", Value::texts(allowed), line),
+        }
     }
 
     /// Translates `allow` and `deny`. nginx applies the first match; RockNet applies every `deny` first.
     fn finish_access(&mut self) {
         let Some(first) = self.access.first() else { return };
         let line = first.line;
-        let address = |d: &&Directive| {
-            if d.argument(0) == "unix:" {
-                "unix".to_owned()
-            } else {
-                d.argument(0).to_owned()
-            }
-        };
         // nginx never reaches the directives after one for `all`.
         let last = self.access.iter().position(|d| d.argument(0) == "all");
         let (specific, all) = match last {
@@ -77,5 +95,13 @@ impl Scope<'_> {
                 self.notes.skip(first, message);
             }
         }
+    }
+}
+
+/// Returns the address of an `allow` or `deny`.
+fn address(directive: &&Directive) -> String {
+    match directive.argument(0) {
+        "unix:" => "unix".to_owned(),
+        address => address.to_owned(),
     }
 }

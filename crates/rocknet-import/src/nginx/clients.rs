@@ -1,0 +1,39 @@
+//! Refuses clients of a location by expression, whose route could be overridden by that of another location.
+
+use crate::condition::{Condition, Conditions};
+use crate::directive::Directive;
+use crate::document::Site;
+use crate::settings::Settings;
+use crate::value::Value;
+
+use super::action;
+use super::area::LocationArea;
+
+/// Adds rules that refuse the clients which `allow` and `deny` of a location refuse. Rules are applied before routes,
+/// as nginx prefers expressions to prefixes. Returns false if rules cannot express the restriction.
+pub(super) fn refuse(location: &Directive, settings: &Settings, area: &LocationArea, site: &mut Site) -> bool {
+    let has_auth = settings.get("auth").is_some_and(|auth| *auth != Value::Flag(false));
+    let is_any = [settings, &site.settings]
+        .iter()
+        .any(|settings| settings.has("satisfy"));
+    if settings.is_locked() || has_auth || is_any || settings.has("internal") {
+        return false;
+    }
+    let clients = |value: &Value| Condition::new("client", value.clone());
+    let is_all = |value: &Value| *value == Value::text("all");
+    let mut tests: Vec<Conditions> = Vec::new();
+    match settings.get("deny") {
+        Some(deny) if is_all(deny) => tests.push(Vec::new()),
+        Some(deny) if *deny != Value::List(Vec::new()) => tests.push(vec![clients(deny)]),
+        _ => {}
+    }
+    if let Some(allow) = settings.get("allow").filter(|allow| !is_all(allow)) {
+        tests.push(vec![clients(allow).negated_if(true)]);
+    }
+    if tests.is_empty() || area.exceptions(&area.patterns).is_none() {
+        return false;
+    }
+    let keys = [("respond", Value::Number(403))];
+    action::add(location, site, area.stage, Some(area), &area.patterns, &tests, &keys);
+    true
+}
