@@ -18,8 +18,17 @@ pub struct Access {
     addresses: Addresses,
     /// True if an allowed address needs no password, and any other address needs one.
     any_suffices: bool,
-    /// `None` if requests need no password.
-    auth: Option<Arc<Basic>>,
+    auth: Authentication,
+}
+
+/// Authentication of the clients whose addresses do not suffice.
+enum Authentication {
+    /// None: requests need no password.
+    Open,
+    /// By password.
+    Basic(Arc<Basic>),
+    /// By an authority outside of this crate.
+    External,
 }
 
 /// Result of checking a request.
@@ -29,6 +38,8 @@ pub enum Check {
     /// A password must be verified, or the password file must be checked. The caller runs this work in the blocking
     /// pool.
     Verify(Pending),
+    /// An authority outside of this crate has to decide about the request.
+    Authenticate,
 }
 
 /// Decision about one request.
@@ -87,11 +98,16 @@ impl Access {
         if settings.is_open() {
             return Ok(None);
         }
-        let auth = settings.auth.as_ref().map(|auth| Basic::new(auth, state)).transpose()?;
+        let auth = match &settings.auth {
+            Some(auth) => Authentication::Basic(Arc::new(Basic::new(auth, state)?)),
+            None if settings.has_external_auth() => Authentication::External,
+            None => Authentication::Open,
+        };
+        let is_open = matches!(auth, Authentication::Open);
         Ok(Some(Access {
             addresses: Addresses::new(&settings.access),
-            any_suffices: settings.satisfy == Satisfy::Any && auth.is_some() && names_clients(&settings.access.allow),
-            auth: auth.map(Arc::new),
+            any_suffices: settings.satisfy == Satisfy::Any && !is_open && names_clients(&settings.access.allow),
+            auth,
         }))
     }
 
@@ -104,8 +120,9 @@ impl Access {
             _ => {}
         }
         match &self.auth {
-            None => Check::Decided(Decision::Granted { user: None }),
-            Some(auth) => match authorization.and_then(Credentials::parse) {
+            Authentication::Open => Check::Decided(Decision::Granted { user: None }),
+            Authentication::External => Check::Authenticate,
+            Authentication::Basic(auth) => match authorization.and_then(Credentials::parse) {
                 None => Check::Decided(auth.challenge()),
                 Some(credentials) => auth.check(now_ms, client, credentials),
             },
@@ -122,8 +139,9 @@ impl Access {
             _ => {}
         }
         match &self.auth {
-            None => Some(None),
-            Some(auth) => auth
+            Authentication::Open => Some(None),
+            Authentication::External => None,
+            Authentication::Basic(auth) => auth
                 .granted(now_ms, client, &Credentials::parse(authorization?)?)
                 .map(Some),
         }
@@ -131,7 +149,7 @@ impl Access {
 
     /// Returns true if requests need a password, so that shared caches must not store their responses (RFC 9111 §3.5).
     pub fn needs_password(&self) -> bool {
-        self.auth.is_some()
+        !matches!(self.auth, Authentication::Open)
     }
 }
 

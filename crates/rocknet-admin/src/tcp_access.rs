@@ -75,6 +75,8 @@ impl TcpAccess {
                 let job = services.pool.spawn(Priority::Low, move || pending.run());
                 job.await.unwrap_or(Decision::Unavailable { retry_after_s: 1 })
             }
+            // The control API has no authority.
+            Check::Authenticate => Decision::Forbidden,
         };
         match decision {
             Decision::Granted { .. } => Ok(Some(Permission::Full)),

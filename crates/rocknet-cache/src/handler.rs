@@ -164,6 +164,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
                     peer,
                     tls: tls.as_deref(),
                     user: None,
+                    is_personal: false,
                 };
                 cached.invalidate(&changed, response);
             }

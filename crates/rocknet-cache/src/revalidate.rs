@@ -32,6 +32,7 @@ pub(crate) fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Ke
         peer: exchange.peer,
         tls: exchange.tls.clone(),
         user: None,
+        is_personal: false,
         id: exchange.id.clone(),
     };
     let cached = Arc::clone(cached);

@@ -10,6 +10,7 @@ pub(crate) mod condition;
 pub(crate) mod controller;
 pub(crate) mod cors;
 pub(crate) mod field;
+pub(crate) mod forward_auth;
 pub(crate) mod host;
 pub(crate) mod limit;
 pub(crate) mod network;

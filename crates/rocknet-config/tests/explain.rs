@@ -26,7 +26,10 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
         Section::Browse => ("browse", &[]),
         Section::Zip => ("browse.zip", &[]),
         Section::ResponseCache => ("cache", &[]),
-        Section::Auth => ("auth", &["realm", "users", "file"]),
+        Section::Auth => (
+            "auth",
+            &["realm", "users", "file", "forward", "headers", "user_field", "timeout"],
+        ),
         Section::Limit => (
             "limit",
             &[

@@ -74,8 +74,13 @@ fn a_default_written_out_changes_nothing() {
                 expected.tls = short.tls;
             }
             if *section == Section::Auth {
-                let short = parse(&config_with(Section::Site, &format!("auth = {{ bob = \"{BOB}\" }}"))).unwrap();
+                let short = match key.name {
+                    "headers" | "user_field" | "timeout" => "auth = { forward = \"http://a/\" }".to_owned(),
+                    _ => format!("auth = {{ bob = \"{BOB}\" }}"),
+                };
+                let short = parse(&config_with(Section::Site, &short)).unwrap();
                 expected.sites[0].settings.auth = short.sites[0].settings.auth.clone();
+                expected.sites[0].settings.forward_auth = short.sites[0].settings.forward_auth.clone();
             }
             if matches!(section, Section::Browse | Section::Zip) {
                 let short = match section {

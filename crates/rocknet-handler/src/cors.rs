@@ -10,7 +10,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::status::Status;
 
 use crate::filter::{DeferredFilter, Filter, FilterContext, Phase};
-use crate::guard::{Check, Guard, GuardContext};
+use crate::guard::{Admitted, Check, Guard, GuardContext};
 use crate::response::Response;
 use crate::route::Route;
 
@@ -139,7 +139,7 @@ impl Guard for Preflight {
         if self.is_preflight(context) {
             return Check::Decided(Err(Box::new(Response::new(Status::NO_CONTENT))));
         }
-        Check::Decided(Ok(None))
+        Check::Decided(Ok(Admitted::default()))
     }
 
     // The outer `None`: the caller has to use `check`.

@@ -50,6 +50,8 @@ pub struct Exchange {
     pub tls: Option<Rc<TlsInfo>>,
     /// User whose password the server has verified (`auth`); `None` if the route needs no password.
     pub user: Option<Arc<str>>,
+    /// True if the response is for this client alone, although `user` may be `None`.
+    pub is_personal: bool,
     /// Identifier of the request.
     pub id: RequestId,
 }

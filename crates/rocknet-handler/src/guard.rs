@@ -4,22 +4,29 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_config::template::Values;
-use rocknet_proto::request::Request;
+use rocknet_proto::request::{OwnedRequest, Request};
+use rocknet_proto::semantics::cgi_names;
 
 use crate::client::Client;
-use crate::response::Response;
+use crate::response::{FieldList, Response};
 use crate::services::Services;
+use crate::tls_info::TlsInfo;
 
 /// The values on which a guard bases its decision.
 #[derive(Clone, Copy)]
 pub struct GuardContext<'a> {
     /// Services of the worker.
-    pub services: &'a Services,
+    pub services: &'a Rc<Services>,
     /// Client: the one that a trusted proxy reports, else the peer.
     pub client: Client,
+    /// Other end of the connection.
+    pub peer: Client,
+    /// Parameters of the TLS handshake. `None` for a connection without TLS.
+    pub tls: Option<&'a Rc<TlsInfo>>,
     /// Method, target and header fields.
     pub request: &'a Request<'a>,
     /// Values of the request for placeholders. The user is the one that earlier guards have authenticated.
@@ -39,9 +46,48 @@ impl Held {
     }
 }
 
-/// Decision about a request: the user whose password was verified (`None` if the guard verifies no password), or the
-/// response to a request that is not admitted.
-pub type Admission = Result<Option<Arc<str>>, Box<Response>>;
+/// Decision about a request: the result of its admission, or the response to a request that is not admitted.
+pub type Admission = Result<Admitted, Box<Response>>;
+
+/// Result of a guard that admits a request.
+#[derive(Clone, Default)]
+pub struct Admitted {
+    /// User whom the guard has authenticated; `None` if it authenticates no user.
+    pub user: Option<Arc<str>>,
+    /// Identity that an authority has established; `None` for guards that query no authority.
+    pub identity: Option<Arc<Identity>>,
+}
+
+impl Admitted {
+    /// Admits a request of a user, or of an unknown client.
+    pub fn user(user: Option<Arc<str>>) -> Admitted {
+        Admitted { user, identity: None }
+    }
+}
+
+/// Identity of a client that an authority has established, as header fields.
+#[derive(Debug, Default)]
+pub struct Identity {
+    /// Names of the fields by which handlers recognize the identity. Fields of the client with these names are removed.
+    pub names: Arc<[Box<str>]>,
+    /// Fields that are added to the request.
+    pub fields: Vec<(Box<str>, Box<[u8]>)>,
+    /// Cookies that the authority sets at the client.
+    pub cookies: FieldList,
+    /// True if the response depends on the identity, so that it is not shared with other clients.
+    pub is_personal: bool,
+}
+
+impl Identity {
+    /// Returns the request with the fields of the identity in place of those of the client. A field whose name
+    /// applications cannot distinguish from one of the names, such as `Remote_User`, is removed, too.
+    pub fn apply(&self, request: &OwnedRequest) -> OwnedRequest {
+        let is_removed = |name: &[u8]| self.names.iter().any(|own| cgi_names::are_same(name, own.as_bytes()));
+        let added = self.fields.iter();
+        let added = added.map(|(name, value)| (name.as_bytes(), &**value));
+        request.with_edited_fields(is_removed, added)
+    }
+}
 
 /// Future of a decision. Dropping it early has no side effects.
 pub type Deferred = Pin<Box<dyn Future<Output = Admission>>>;

@@ -59,6 +59,8 @@ pub struct ExchangeRef<'a> {
     pub tls: Option<&'a TlsInfo>,
     /// User whose password the server has verified (`auth`); `None` if the route needs no password.
     pub user: Option<&'a str>,
+    /// True if the response is for this client alone, although `user` may be `None`.
+    pub is_personal: bool,
 }
 
 /// Name of the response timeout of a route, as [`Handler::timeout_limits`] returns it.

@@ -87,6 +87,8 @@ pub struct BodyChannel {
     end: Cell<Option<Result<(), BodyError>>>,
     /// True if the handler has requested a chunk that was not put in yet.
     is_requested: Cell<bool>,
+    /// True if trailer fields are dropped; see [`RequestBody::discard_trailers`].
+    discards_trailers: Cell<bool>,
     /// True if the client may pause; see [`RequestBody::allow_pauses`].
     may_pause: Cell<bool>,
     /// True if the handler has read from the spool since the last [`BodyChannel::take_progress`].
@@ -133,6 +135,14 @@ impl RequestBody {
     pub fn limit(&self, bytes: u64) {
         if let Some(channel) = &self.channel {
             channel.left.set(Some(bytes));
+        }
+    }
+
+    /// Drops trailer fields, also those that are received later.
+    pub fn discard_trailers(&self) {
+        if let Some(channel) = &self.channel {
+            channel.discards_trailers.set(true);
+            *channel.trailers.borrow_mut() = None;
         }
     }
 
@@ -343,7 +353,7 @@ impl BodyChannel {
 
     /// Sets the trailer fields. Must be called before [`BodyChannel::end`].
     pub fn put_trailers(&self, trailers: FieldList) {
-        if !trailers.is_empty() {
+        if !trailers.is_empty() && !self.discards_trailers.get() {
             *self.trailers.borrow_mut() = Some(Box::new(trailers));
         }
     }

@@ -213,9 +213,26 @@ impl OwnedRequest {
     /// Returns the request without the fields of these names, and with `added` fields at the end.
     pub fn with_replaced_fields(&self, removed: &[&[u8]], added: &[(&[u8], &[u8])]) -> Self {
         let is_removed = |name: &[u8]| removed.iter().any(|removed| removed.eq_ignore_ascii_case(name));
+        self.with_edited_fields(is_removed, added.iter().copied())
+    }
+
+    /// Returns the request without the fields for whose names `is_removed` returns true, and with `added` fields at the
+    /// end.
+    pub fn with_edited_fields<'f>(
+        &'f self,
+        is_removed: impl Fn(&[u8]) -> bool,
+        added: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+    ) -> Self {
         let kept = self.view().fields.lines().filter(|field| !is_removed(field.name));
-        let fields = kept.chain(added.iter().map(|(name, value)| Field::new(name, value)));
+        let fields = kept.chain(added.map(|(name, value)| Field::new(name, value)));
         self.with_all_fields(self.index.clone(), fields)
+    }
+
+    /// Creates a GET request for `target`, in origin form, with the version, the authority and the fields of `request`.
+    /// It offers no other protocol.
+    pub fn get_like(request: &Request<'_>, target: &[u8]) -> Self {
+        let get = Self::synthetic_get(request.version, request.authority, target, &[]);
+        get.with_all_fields(get.index.clone(), request.fields.lines())
     }
 
     /// Converts the request to HTTP/2, without the fields for whose names `is_omitted` returns true. The result has no
@@ -290,6 +307,22 @@ mod tests {
                 assert_eq!(request.fields.get(KnownField::Accept), Some(&b"*/*"[..]));
             }
         }
+    }
+
+    #[test]
+    fn a_get_request_for_another_target_keeps_the_fields() {
+        let request = OwnedRequest::synthetic_get(Version::Http2, b"h", b"/a?b", &[(KnownField::Cookie, b"c")]);
+        let other = OwnedRequest::get_like(&request.view(), b"/verify?rd=1");
+        let other = other.with_edited_fields(|name| name == b"x", [(&b"X-A"[..], &b"1"[..])].into_iter());
+        let view = other.view();
+        assert_eq!((view.method, view.method_name), (Method::Get, &b"GET"[..]));
+        assert_eq!((view.target, view.path), (&b"/verify?rd=1"[..], &b"/verify"[..]));
+        assert_eq!((view.query, view.upgrade), (Some(&b"rd=1"[..]), None));
+        assert_eq!(
+            (view.authority, view.fields.get(KnownField::Cookie)),
+            (&b"h"[..], Some(&b"c"[..]))
+        );
+        assert_eq!(view.fields.by_name(b"x-a").collect::<Vec<_>>(), [b"1"]);
     }
 
     #[test]

@@ -85,6 +85,7 @@ pub use crate::handler::ProxyHandler;
 pub use crate::pool::ConnectionPool;
 pub use crate::proxy::Proxy;
 use crate::target::hides_dots;
+pub use crate::target::write as write_without_dots;
 pub use crate::transport::Dialer;
 use crate::upgrade_request::UpgradeRequest;
 pub use crate::upstream::Upstream;

@@ -8,10 +8,11 @@ use rocknet_proto::fields::{Field, KnownField, KnownFieldSet};
 use rocknet_proto::h1::{ClientConnection, EncodeError, Length, RequestLine, connection_options};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, Version};
+use rocknet_proto::semantics::cgi_names;
 
 use crate::forwarded::ForwardedFields;
 use crate::grpc;
-use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
+use crate::header_spoofing::is_spoofed;
 use crate::response_rewrite::Origin;
 use crate::rewrite::{ProxyHeaders, Rewrite};
 use crate::target;
@@ -262,14 +263,18 @@ impl<'p> UpstreamRequest<'p> {
             Some(KnownField::Cookie) => !has_several_cookies,
             Some(KnownField::SecWebSocketKey) if !key.is_empty() => false,
             None if is_spoofed(field.name) => false,
-            None if is_same_to_cgi(field.name, FORWARDED_PREFIX) => {
+            None if cgi_names::are_same(field.name, FORWARDED_PREFIX) => {
                 // An underscore in the name would pass for the same field in a CGI-like upstream.
                 self.is_trusted && self.forwarded_prefix.is_empty() && !field.name.contains(&b'_')
             }
             _ => !is_nominated(field.name),
         };
         let headers = &self.headers;
-        let is_set = |field: &[u8]| headers.iter().any(|(name, _)| is_same_to_cgi(field, name.as_bytes()));
+        let is_set = |field: &[u8]| {
+            headers
+                .iter()
+                .any(|(name, _)| cgi_names::are_same(field, name.as_bytes()))
+        };
         let own = |known: KnownField, name, value| Field {
             known: Some(known),
             name,

@@ -2,8 +2,9 @@
 
 use rocknet_proto::fields::{KnownField, KnownFieldSet};
 use rocknet_proto::h1::is_allowed_trailer;
+use rocknet_proto::semantics::cgi_names;
 
-use crate::header_spoofing::{is_same_to_cgi, is_spoofed};
+use crate::header_spoofing::is_spoofed;
 use rocknet_handler::response::FieldList;
 
 /// Fields that are dropped from trailers of requests, because only a proxy may set them or a CGI-like upstream would
@@ -28,7 +29,7 @@ pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> 
     let is_set = |name: &[u8]| {
         proxy_headers
             .iter()
-            .any(|(other, _)| is_same_to_cgi(other.as_bytes(), name))
+            .any(|(other, _)| cgi_names::are_same(other.as_bytes(), name))
     };
     let is_never = |name: &[u8]| {
         let is_known = KnownField::from_name(name).is_some_and(|known| NEVER_IN_REQUESTS.contains(known));

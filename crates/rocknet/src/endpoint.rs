@@ -198,7 +198,7 @@ impl EndpointContext<'_> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_unguarded;
         route.pattern = pattern.map_or_else(|| ROOT_PATTERN.into(), |pattern| pattern.to_string().into());
-        let scope = self.guarded(settings, &route).limit_scope();
+        let scope = guard::limit_scope(settings, self.site_settings, &route.pattern);
         let shared = settings.shared_bandwidth();
         let shared = shared.map(|limit| {
             let limits = &self.registries.limits;
@@ -235,18 +235,15 @@ impl EndpointContext<'_> {
         }
     }
 
-    fn guards(&self, settings: &Settings, route: &Route) -> Result<Guards, Box<dyn Error>> {
-        guard::of_route(&self.guarded(settings, route))
-    }
-
-    fn guarded<'g>(&'g self, settings: &'g Settings, route: &'g Route) -> GuardRoute<'g> {
-        GuardRoute {
+    fn guards(&self, settings: &Settings, route: &Arc<Route>) -> Result<Guards, Box<dyn Error>> {
+        guard::of_route(&GuardRoute {
             settings,
             site_settings: self.site_settings,
             site: &self.label.site,
+            route,
             pattern: &route.pattern,
             registries: self.registries,
-        }
+        })
     }
 
     fn tree(&self, root: &Path, settings: &Settings, route: &Arc<Route>) -> Tree {

@@ -189,6 +189,37 @@ where
     if let Some(not_admitted) = decisions.check(worker, incoming, routes, &resolved, request.path) {
         return reject_or_defer(worker, config, incoming, number, &resolved, not_admitted, decisions, io);
     }
+    if site.rules.is_none() {
+        return handle(worker, config, incoming, number, routes, resolved, decisions, io);
+    }
+    if !decisions.has_identity() {
+        return apply_rules(worker, config, incoming, number, resolved, decisions, io);
+    }
+    // Rules match the fields of the identity, and not those of the client.
+    let identified = decisions.identified((incoming.owned)());
+    let view = identified.view();
+    let owned: &dyn Fn() -> Rc<OwnedRequest> = &|| Rc::clone(&identified);
+    let incoming = &incoming.with(&view, owned);
+    apply_rules(worker, config, incoming, number, resolved, decisions, io)
+}
+
+/// Runs the phases from the rules on, for an admitted request. `number`: number of its site. `resolved`: route of its
+/// path.
+fn apply_rules<F, R>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    number: u32,
+    resolved: route::Resolved<'_>,
+    mut decisions: Decisions,
+    io: &mut R,
+) -> StartedExchange
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: PipelineIo,
+{
+    let (request, site) = (incoming.request, &config.snapshot.sites[number as usize]);
+    let routes = site.routes(incoming.is_secure());
     let Some(rules) = &site.rules else {
         return handle(worker, config, incoming, number, routes, resolved, decisions, io);
     };

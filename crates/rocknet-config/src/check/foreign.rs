@@ -66,9 +66,9 @@ const COUNTRIES: Advice = Unsupported("remove it; the networks of a country can 
 const HTTP3: Advice = Later("settings of QUIC");
 const TYPES: Advice =
     Equivalent("most types are built in; write further ones as types = { \".model\" = \"model/gltf-binary\" }");
-const AUTH_SUBREQUESTS: Advice = Unsupported(
-    "remove it; an application can authorize a request and name the file to send in X-Accel-Redirect; internal = true in \
-     a route refuses direct requests for its files",
+const AUTH_SUBREQUESTS: Advice = Equivalent(
+    "write auth = { forward = \"http://127.0.0.1:9091/verify\" } with the URL of the server that decides; see \
+     docs/forward-auth.md",
 );
 const BODY_CHANGES: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
 const CODE: Advice = Equivalent("run your own code by `controller`, `cgi`, `fastcgi` or `proxy`");

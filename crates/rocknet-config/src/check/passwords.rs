@@ -20,7 +20,10 @@ pub(super) fn warn_without_tls(check: &mut Check<'_>, server: &Server, sites: &[
             Listen::Tcp { address, .. } => !site.secure.contains(listen) && address.is_none_or(|ip| !ip.is_loopback()),
             Listen::Unix(_) => false,
         };
-        if !redirects && settings.any(|settings| settings.auth.is_some()) && site.listen.iter().any(is_read_by_others) {
+        if !redirects
+            && settings.any(|settings| settings.auth.is_some() || settings.forward_auth.is_some())
+            && site.listen.iter().any(is_read_by_others)
+        {
             let message = "this site receives passwords for `auth` without TLS";
             let help = "use TLS, or name the proxy that terminates TLS in `trusted_proxies` of [server]";
             check.warning(Code::Dangerous, *header, message, help);

@@ -4,7 +4,8 @@ use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
 use crate::choice::Choice;
-use crate::model::{Auth, ClientRange, DEFAULT_REALM, Satisfy};
+use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Satisfy};
+use crate::units;
 use crate::value::settings;
 
 /// Sections of the keys that sites and routes accept.
@@ -56,7 +57,8 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Auth), USERS]),
         "Users and their password hashes, for HTTP Basic authentication: a request without a valid user and password \
          gets 401. `rocknet hash-password` creates a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
-         with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. The \
+         with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. With \
+         `forward`, another server decides about each request, as `auth_request` of nginx and `forward_auth` of Caddy. The \
          users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
          turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
          for the rest of that minute.",
@@ -64,7 +66,9 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
         read: settings::auth,
-        render: |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
+        render: |settings, _| Rendered::or_off(
+            settings.auth.as_ref().map(auth).or_else(|| settings.forward_auth.as_ref().map(forward_auth))
+        )
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
     .foreign_names(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
@@ -107,11 +111,62 @@ pub(super) const KEYS: &[Key] = &[
     )
     .example("file = \"/etc/rocknet/htpasswd\"")
     .foreign_names(&["auth_basic_user_file", "AuthUserFile", "htpasswd"]),
+    Key::new(
+        "forward",
+        &[Section::Auth],
+        Kind::Text("URL of the authority"),
+        "Authority that decides about each request: a server such as oauth2-proxy, Authelia or authentik. It receives a \
+         GET request with the header fields of the request and with `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and \
+         `-For`. With a response from 200 to 299 the request is admitted; any other response is sent to the client, \
+         such as a redirect to a login page. If the authority does not respond, no request is admitted. \
+         docs/forward-auth.md has examples.",
+    )
+    .example("forward = \"http://127.0.0.1:9091/api/authz/forward-auth\"")
+    .foreign_names(&["auth_request", "forward_auth", "forwardAuth"]),
+    Key::new(
+        "headers",
+        &[Section::Auth],
+        Kind::Several(&Kind::Text("field name")),
+        "Names of the fields of the authority's response that are copied to the request, for upstreams and \
+         applications. Fields of the client with these names are removed.",
+    )
+    .default(|| format!("[{}]", ForwardAuth::HEADERS.map(quoted).join(", ")))
+    .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nheaders = [\"X-Auth-Request-User\", \"X-Auth-Request-Email\"]")
+    .foreign_names(&["auth_request_set", "copy_headers", "authResponseHeaders"]),
+    Key::new(
+        "user_field",
+        &[Section::Auth],
+        Kind::Text("field name"),
+        "Name of the field of the authority's response that contains the user, for the access log, `{user}` and \
+         `REMOTE_USER`.",
+    )
+    .default(|| quoted(ForwardAuth::USER_FIELD))
+    .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nuser_field = \"X-Auth-Request-User\""),
+    Key::new(
+        "timeout",
+        &[Section::Auth],
+        Kind::Duration { min_ms: 1, max_ms: 300_000 },
+        "Time in which the authority has to respond. After it, the client gets 504.",
+    )
+    .default(|| "\"10s\"".to_owned())
+    .example("forward = \"http://127.0.0.1:9091/verify\"\ntimeout = \"3s\""),
 ];
 
 /// Renders client addresses as they are written in `allow` and `deny`.
 fn ranges(ranges: &[ClientRange]) -> Rendered {
     Rendered::texts(ranges.iter().map(ToString::to_string))
+}
+
+/// Renders the authority of an `auth`.
+fn forward_auth(forward: &ForwardAuth) -> Rendered {
+    let names: Vec<_> = forward.headers.iter().map(|name| quoted(name)).collect();
+    Rendered::Value(format!(
+        "{{ forward = {}, headers = [{}], user_field = {}, timeout = {} }}",
+        quoted(&forward.to_string()),
+        names.join(", "),
+        quoted(&forward.user_field),
+        quoted(&units::format_duration(forward.timeout)),
+    ))
 }
 
 /// Renders users without their hashes.

@@ -12,6 +12,7 @@ use super::browse::Browse;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::cors::Cors;
+use super::forward_auth::ForwardAuth;
 use super::limit::{Amount, BandwidthLimit, Limit};
 use super::limits::Limits;
 use super::pattern::Pattern;
@@ -95,6 +96,8 @@ with_defaults! {
         pub satisfy: Satisfy = Satisfy::default(),
         /// Authentication by password; `None`: no password is needed.
         pub auth: Option<Auth> = None,
+        /// Authentication by an authority that is queried for each request; `None`: no authority is queried.
+        pub forward_auth: Option<ForwardAuth> = None,
         /// Limits of requests, all of which apply; empty: requests are not limited.
         pub limits: Vec<Limit> = Vec::new(),
         /// Header fields added to every response; an empty value removes a field.
@@ -154,7 +157,12 @@ impl Redirect {
 impl Settings {
     /// Returns true if access is not restricted: neither `allow`, `deny` nor `auth` is set.
     pub fn is_open(&self) -> bool {
-        self.access.is_open() && self.auth.is_none()
+        self.access.is_open() && self.auth.is_none() && !self.has_external_auth()
+    }
+
+    /// Returns true if an authority other than passwords decides about requests.
+    pub fn has_external_auth(&self) -> bool {
+        self.forward_auth.is_some()
     }
 
     /// Returns the limit of the bandwidth of each response; `None` if it is not limited.

@@ -1,4 +1,4 @@
-//! Parses `auth`: users and the hashes of their passwords.
+//! Parses `auth`: users and the hashes of their passwords, or another way to authenticate clients.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
 use crate::message::short;
-use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, is_user_name};
+use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, Settings, is_user_name};
 use crate::source::Span;
-use crate::value::path;
+use crate::value::{forward_auth, path};
 
 /// Maximum number of users in one `auth`. A larger number belongs in a password file, whose changes take effect
 /// without a reload.
@@ -19,10 +19,22 @@ const MAX_USERS: usize = 1_000;
 const MAX_REALM_BYTES: usize = 128;
 
 /// Keys of the long form of `auth`.
-const LONG_FORM: [&str; 3] = ["realm", "users", "file"];
+const LONG_FORM: [&str; 4] = ["realm", "users", "file", "forward"];
 
-/// Reads `auth`; `None` if it is off or invalid.
-pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
+/// Reads `auth` into the settings, and replaces what they inherit. Nothing is set if `auth` is off or invalid.
+pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) {
+    (settings.auth, settings.forward_auth) = (None, None);
+    if let Value::Table(table) = &node.value
+        && let Some(forward) = table.node("forward")
+    {
+        settings.forward_auth = forward_auth::build(check, table, forward);
+        return;
+    }
+    settings.auth = passwords(check, node);
+}
+
+/// Reads users and passwords; `None` if `auth` is off or invalid.
+fn passwords(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
     let table = match &node.value {
         Value::Boolean(true) => {
             let message = "`auth = true` names no users";
@@ -33,7 +45,10 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
         _ => return None,
     };
     let (names, file, realm) = match is_long_form(table) {
-        true => (table.table("users"), table.node("file"), table.node("realm")),
+        true => {
+            forward_auth::report_unused(check, table);
+            (table.table("users"), table.node("file"), table.node("realm"))
+        }
         false => (Some(table), None, None),
     };
     if file.is_none() && names.is_none_or(|names| names.entries.is_empty()) {

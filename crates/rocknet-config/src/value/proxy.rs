@@ -4,7 +4,7 @@ pub(crate) mod headers;
 mod health;
 mod mirror;
 mod rewrites;
-mod upstreams;
+pub(crate) mod upstreams;
 
 use self::upstreams::{EXAMPLE, upstreams};
 use crate::binding::{self, Section};

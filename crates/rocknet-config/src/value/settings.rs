@@ -77,7 +77,7 @@ pub(crate) fn limit(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
 
 /// Reads `auth`. Inherited users are replaced, not merged, because a route often admits fewer users than its site.
 pub(crate) fn auth(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {
-    settings.auth = auth::build(check, &written.entry.node);
+    auth::read(check, &written.entry.node, settings);
 }
 
 pub(crate) fn fallback(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &mut Settings) {

@@ -118,10 +118,20 @@ pub fn write(
     write_body_variables(params, request, length)?;
     write_connection_variables(params, request, context)?;
     if let Some(user) = context.user {
-        params.put(b"AUTH_TYPE", b"Basic")?;
+        // An authority may have established the user by a cookie.
+        if has_basic_credentials(request) {
+            params.put(b"AUTH_TYPE", b"Basic")?;
+        }
         params.put(b"REMOTE_USER", user.as_bytes())?;
     }
     write_fields(params, request, context.user.is_some())
+}
+
+/// Returns true if the request has a user and password (RFC 7617).
+fn has_basic_credentials(request: &Request<'_>) -> bool {
+    let credentials = request.fields.get(KnownField::Authorization).unwrap_or_default();
+    let scheme = credentials.split(|byte| *byte == b' ').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case(b"Basic")
 }
 
 /// Returns the query of the request, after the query that `try` or `fallback` adds for a script.

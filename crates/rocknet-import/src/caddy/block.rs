@@ -298,8 +298,9 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
         ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
-            let message = "RockNet does not let another server authorize requests, so `deny = \"all\"` denies every \
-                 client here; an application can authorize them: docs/access.md";
+            let message = "the server that authorizes requests is not translated, so `deny = \"all\"` denies every \
+                 client here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: \
+                 docs/forward-auth.md";
             site.skip(directive, message);
         }
         ("request_body", _) => {

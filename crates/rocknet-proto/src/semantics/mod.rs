@@ -3,6 +3,7 @@
 //! All functions are pure: they use no clock, no randomness and no files.
 
 pub mod authority;
+pub mod cgi_names;
 pub mod conditional;
 pub mod date;
 pub mod escape;

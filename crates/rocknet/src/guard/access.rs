@@ -1,18 +1,19 @@
-//! Access control: `allow`, `deny` and `auth` of a route, by addresses and passwords.
+//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords and authorities.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{self, Auth, Limit, Priority, Satisfy, Settings};
-use rocknet_handler::guard::{Admission, Check, Guard, GuardContext};
+use rocknet_config::model::{self, Auth, ForwardAuth, Limit, Priority, Satisfy, Settings};
+use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
+use super::forward::ForwardAuthority;
+use super::route::GuardRoute;
 use crate::blocking::Pool;
 use crate::exchange::Client;
 use crate::fixed;
-use crate::registries::Registries;
 
 /// Returns true if a route with these settings restricts access.
 pub(super) fn is_needed(settings: &Settings) -> bool {
@@ -25,6 +26,7 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
 pub struct Restrictions {
     access: model::Access,
     auth: Option<Auth>,
+    forward_auth: Option<ForwardAuth>,
     satisfy: Satisfy,
     limits: Vec<Limit>,
 }
@@ -37,6 +39,7 @@ impl Restrictions {
             Box::new(Restrictions {
                 access: settings.access.clone(),
                 auth: settings.auth.clone(),
+                forward_auth: settings.forward_auth.clone(),
                 satisfy: settings.satisfy,
                 limits: settings.limits.clone(),
             })
@@ -48,22 +51,39 @@ impl Restrictions {
 ///
 /// # Errors
 ///
-/// Fails if `auth` has neither users nor a file.
-pub(super) fn make(settings: &Settings, registries: &Registries) -> Result<Arc<dyn Guard>, Box<dyn Error>> {
+/// Fails if `auth` has neither users nor a file, or if its authority cannot be used.
+pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Error>> {
     // `Access::new` returns `None` only for a route that restricts nothing, which `is_needed` excludes.
-    let access = Access::new(settings, &registries.access)?.ok_or(AccessError::NoUsers)?;
-    Ok(Arc::new(AccessGuard(access)))
+    let access = Access::new(route.settings, &route.registries.access)?.ok_or(AccessError::NoUsers)?;
+    let forward = route.settings.forward_auth.as_ref();
+    let forward = forward.map(|model| ForwardAuthority::new(model, route)).transpose()?;
+    Ok(Arc::new(AccessGuard {
+        access,
+        forward: forward.map(Arc::new),
+    }))
 }
 
 /// Guard that applies the access control of a route.
-struct AccessGuard(Access);
+struct AccessGuard {
+    access: Access,
+    /// Authority that decides about requests that `access` leaves to it.
+    forward: Option<Arc<ForwardAuthority>>,
+}
 
 impl Guard for AccessGuard {
     fn check(&self, context: &GuardContext<'_>) -> Check {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
-        match self.0.check(now_ms, client, authorization) {
-            AccessCheck::Decided(decision) => Check::Decided(admission(decision)),
+        match self.access.check(now_ms, client, authorization) {
+            AccessCheck::Decided(decision) => Check::Decided(admission(decision).map(|admitted| match &self.forward {
+                // The client has not been identified, and must not appear as identified to applications.
+                Some(forward) => forward.anonymous(admitted),
+                None => admitted,
+            })),
+            AccessCheck::Authenticate => match &self.forward {
+                Some(forward) => forward.check(context),
+                None => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
+            },
             AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(context.services.pool.clone(), pending))),
         }
     }
@@ -73,7 +93,9 @@ impl Guard for AccessGuard {
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
-        self.0.granted(now_ms, client, authorization)
+        // The fields of an identity are put into the request on the slow path alone.
+        let is_plain = self.forward.is_none();
+        self.access.granted(now_ms, client, authorization).filter(|_| is_plain)
     }
 }
 
@@ -107,7 +129,7 @@ fn authorization(fields: Fields<'_>) -> Option<&[u8]> {
 /// Converts a decision to an admission, with a response for each kind of rejection.
 fn admission(decision: Decision) -> Admission {
     let (status, name, value) = match decision {
-        Decision::Granted { user } => return Ok(user),
+        Decision::Granted { user } => return Ok(Admitted::user(user)),
         Decision::Forbidden => return Err(Box::new(fixed::error(Status::FORBIDDEN))),
         Decision::Challenge { www_authenticate } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
         Decision::Throttled { retry_after_s } => retry(Status::TOO_MANY_REQUESTS, retry_after_s),

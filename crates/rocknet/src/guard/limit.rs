@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rocknet_config::client_ranges::ClientRanges;
 use rocknet_config::model::{Amount, Excess, Limit};
-use rocknet_handler::guard::{Check, Guard, GuardContext};
+use rocknet_handler::guard::{Admitted as AdmittedRequest, Check, Guard, GuardContext};
 use rocknet_limit::{ConnectionPermit, Rate, Taken};
 use rocknet_proto::status::Status;
 use tracing::Level;
@@ -245,7 +245,7 @@ impl Guard for LimitGuard {
             context.held.keep(permit);
         }
         let Some((wait_ns, limit)) = admitted.wait else {
-            return Check::Decided(Ok(None));
+            return Check::Decided(Ok(AdmittedRequest::default()));
         };
         let Some(place) = limit.state.wait() else {
             self.give_back(context, admitted.taken);
@@ -266,7 +266,7 @@ impl Guard for LimitGuard {
                 false => Poll::Pending,
             })
             .await;
-            Ok(None)
+            Ok(AdmittedRequest::default())
         }))
     }
 

@@ -1,6 +1,7 @@
 //! Table of guards. Guards decide whether a request may enter a route. Each guard has its own file.
 
 mod access;
+mod forward;
 mod limit;
 mod route;
 
@@ -11,7 +12,7 @@ use rocknet_config::model::Settings;
 use rocknet_handler::cors::preflight_guard;
 use rocknet_handler::guard::Guard;
 
-pub use self::route::GuardRoute;
+pub use self::route::{GuardRoute, limit_scope};
 
 pub use access::Restrictions;
 
@@ -37,7 +38,7 @@ const GUARDS: &[GuardEntry] = &[
     },
     GuardEntry {
         is_needed: access::is_needed,
-        make: |route| access::make(route.settings, route.registries),
+        make: access::make,
     },
     GuardEntry {
         is_needed: |settings| settings.limits.iter().any(limit::is_after_access),

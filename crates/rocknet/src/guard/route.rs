@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rocknet_config::model::Settings;
 
 use crate::registries::Registries;
-use crate::route::ROOT_PATTERN;
+use crate::route::{ROOT_PATTERN, Route};
 
 /// Route whose guards are created.
 pub struct GuardRoute<'a> {
@@ -15,6 +15,8 @@ pub struct GuardRoute<'a> {
     pub site_settings: &'a Settings,
     /// Name of the site.
     pub site: &'a Arc<str>,
+    /// The prepared route.
+    pub route: &'a Arc<Route>,
     /// Pattern of its paths; [`ROOT_PATTERN`] for the site itself.
     pub pattern: &'a Arc<str>,
     /// Registries of the server.
@@ -22,15 +24,19 @@ pub struct GuardRoute<'a> {
 }
 
 impl GuardRoute<'_> {
-    /// Returns the pattern of the route that the limits are written in. Routes that inherit the limits of their site
-    /// count together.
-    pub fn limit_scope(&self) -> Arc<str> {
-        let position = |settings: &Settings| settings.key_spans.get("limit").cloned();
-        let is_inherited = self.settings.limits == self.site_settings.limits
-            && position(self.settings) == position(self.site_settings);
-        match is_inherited {
-            true => ROOT_PATTERN.into(),
-            false => Arc::clone(self.pattern),
-        }
+    /// Returns the pattern of the route that the limits are written in.
+    pub(super) fn limit_scope(&self) -> Arc<str> {
+        limit_scope(self.settings, self.site_settings, self.pattern)
+    }
+}
+
+/// Returns the pattern of the route that the limits of a route are written in. Routes that inherit the limits of their
+/// site count together. `pattern`: that of the route itself.
+pub fn limit_scope(settings: &Settings, site_settings: &Settings, pattern: &Arc<str>) -> Arc<str> {
+    let position = |settings: &Settings| settings.key_spans.get("limit").cloned();
+    let is_inherited = settings.limits == site_settings.limits && position(settings) == position(site_settings);
+    match is_inherited {
+        true => ROOT_PATTERN.into(),
+        false => Arc::clone(pattern),
     }
 }

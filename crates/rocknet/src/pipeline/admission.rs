@@ -16,7 +16,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::guard::{Admission, Check, Deferred, Guard, GuardContext, Held};
+use rocknet_handler::guard::{Admission, Admitted, Check, Deferred, Guard, GuardContext, Held, Identity};
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
@@ -46,6 +46,8 @@ pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
+    /// Identities that authorities have established, each by another guard.
+    identities: Vec<Arc<Identity>>,
     /// Values that the guards keep until the request ends.
     pub held: Held,
     /// Paths that were looked up on disk for the rules, in the folders of the configuration `generation`.
@@ -90,8 +92,8 @@ impl Decisions {
                     guard.check(context)
                 }) {
                     Check::Decided(admission) => {
-                        if let Ok(user) = &admission {
-                            self.made.push((Arc::clone(guard), Ok(user.clone())));
+                        if let Ok(admitted) = &admission {
+                            self.made.push((Arc::clone(guard), Ok(admitted.clone())));
                         }
                         admission
                     }
@@ -101,11 +103,38 @@ impl Decisions {
                 },
             };
             match admission {
-                Ok(user) => self.user = user.or(self.user.take()),
+                Ok(admitted) => self.admit(admitted),
                 Err(response) => return Some(NotAdmitted::Refused(*response)),
             }
         }
         None
+    }
+
+    /// Stores the user and the identity that a guard has found.
+    fn admit(&mut self, admitted: Admitted) {
+        self.user = admitted.user.or(self.user.take());
+        if let Some(identity) = admitted.identity
+            && !self.identities.iter().any(|other| Arc::ptr_eq(other, &identity))
+        {
+            self.identities.push(identity);
+        }
+    }
+
+    /// Returns true if an authority has established an identity, whose fields [`Decisions::identified`] puts into the
+    /// request.
+    pub fn has_identity(&self) -> bool {
+        !self.identities.is_empty()
+    }
+
+    /// Returns the request with the fields of the identities. A second call changes nothing more.
+    pub fn identified(&self, request: Rc<OwnedRequest>) -> Rc<OwnedRequest> {
+        let identities = self.identities.iter();
+        identities.fold(request, |request, identity| Rc::new(identity.apply(&request)))
+    }
+
+    /// Takes the identities.
+    pub fn take_identities(&mut self) -> Vec<Arc<Identity>> {
+        std::mem::take(&mut self.identities)
     }
 
     /// Waits for the result of a lookup and stores it. The user is reset as in [`complete`](Self::complete).
@@ -129,7 +158,7 @@ impl Decisions {
     fn made_by(&mut self, guard: &Arc<dyn Guard>) -> Option<Admission> {
         let at = self.made.iter().position(|(decided, _)| Arc::ptr_eq(decided, guard))?;
         Some(match &self.made[at].1 {
-            Ok(user) => Ok(user.clone()),
+            Ok(admitted) => Ok(admitted.clone()),
             Err(_) => self.made.swap_remove(at).1,
         })
     }
@@ -163,13 +192,14 @@ where
     F: Fn() -> Rc<OwnedRequest>,
 {
     let client = incoming.client(worker);
+    let tls = incoming.secure.map(|secure| secure.tls_info());
     let values = RequestValues {
         services: worker,
         server: &route.server.server,
         request: incoming.request,
         client: Some(client),
         peer: incoming.peer,
-        tls: incoming.secure.map(|secure| &**secure.tls_info()),
+        tls: tls.map(|tls| &**tls),
         user,
         site: &route.label.site,
         id: incoming.id,
@@ -177,8 +207,10 @@ where
         upstream: None,
     };
     call(&GuardContext {
-        services: worker,
+        services: worker.services(),
         client,
+        peer: incoming.peer,
+        tls,
         request: incoming.request,
         values: &values,
         held,
@@ -306,8 +338,13 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
-                    let user = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
-                    exchange.user = user.or(exchange.user);
+                    let admitted = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
+                    exchange.user = admitted.user.or(exchange.user);
+                    for identity in admitted.identities {
+                        exchange.request = Rc::new(identity.apply(&exchange.request));
+                        exchange.is_personal |= identity.is_personal;
+                        exchange.body.discard_trailers();
+                    }
                     // The handler finds the same script in the worker cache.
                     handler.handle(exchange).await
                 }
@@ -321,15 +358,19 @@ async fn handle_guarded(
     if let HandlerOutput::Cached(entry) = &output
         && let Some(cached) = entry.downcast_ref::<CachedPath>()
     {
-        context.set_user(enter_file(worker, &cached.tree, &cached.entry, context).await?);
+        context.set_user(enter_file(worker, &cached.tree, &cached.entry, context).await?.user);
     }
     Ok(output)
 }
 
 /// Checks a request at one more route, and waits for the decisions of its guards. Guards need the client and the
 /// request, so a context without these is rejected with 403.
-pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &RequestContext) -> Admission {
-    let mut user = None;
+pub(super) async fn enter(
+    worker: &Worker,
+    endpoint: &Endpoint,
+    context: &RequestContext,
+) -> Result<Entered, Box<Response>> {
+    let mut entered = Entered::default();
     for guard in &endpoint.guards {
         let has_admitted = |guards: &Vec<Arc<dyn Guard>>| guards.iter().any(|other| Arc::ptr_eq(other, guard));
         if has_admitted(&context.guards.borrow()) {
@@ -340,9 +381,12 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
         };
         let check = {
             let request = request.view();
+            let (peer, secure) = context.peer_and_handshake(client);
             guard.check(&GuardContext {
-                services: worker,
+                services: worker.services(),
                 client,
+                peer,
+                tls: secure.map(|secure| secure.tls_info()),
                 request: &request,
                 values: &context.guard_values(worker, client, &request),
                 held: &context.held,
@@ -352,12 +396,32 @@ pub(super) async fn enter(worker: &Worker, endpoint: &Endpoint, context: &Reques
             Check::Decided(admission) => admission,
             Check::Deferred(deferred) => deferred.await,
         };
-        user = admission?.or(user);
+        let admitted = admission?;
         // The access log and the keys of later limits have the user.
-        context.set_user(user.clone());
+        context.set_user(admitted.user.clone());
         context.guards.borrow_mut().push(Arc::clone(guard));
+        if let Some(identity) = &admitted.identity {
+            context.identities.borrow_mut().push(Arc::clone(identity));
+        }
+        entered.add(admitted);
     }
-    Ok(user)
+    Ok(entered)
+}
+
+/// Results of the guards of further routes.
+#[derive(Default)]
+pub(super) struct Entered {
+    /// User whom the guards have authenticated, if any.
+    pub user: Option<Arc<str>>,
+    /// Identities that authorities have established.
+    identities: Vec<Arc<Identity>>,
+}
+
+impl Entered {
+    fn add(&mut self, admitted: Admitted) {
+        self.user = admitted.user.or(self.user.take());
+        self.identities.extend(admitted.identity);
+    }
 }
 
 /// Checks a request at the route of the file that an entry of `tree` names, if it is another route.
@@ -366,11 +430,11 @@ pub(super) async fn enter_file(
     tree: &Arc<Tree>,
     entry: &Entry,
     context: &RequestContext,
-) -> Admission {
+) -> Result<Entered, Box<Response>> {
     let own = site_routes(context).and_then(|routes| endpoint_of_entry(routes, tree, entry));
     match own {
         Some(endpoint) => enter(worker, endpoint, context).await,
-        None => Ok(None),
+        None => Ok(Entered::default()),
     }
 }
 
@@ -380,16 +444,18 @@ async fn enter_script(
     tree: &Arc<Tree>,
     (script, path_info): (&str, &str),
     context: &RequestContext,
-) -> Admission {
+) -> Result<Entered, Box<Response>> {
     let Some(routes) = site_routes(context) else {
-        return Ok(None);
+        return Ok(Entered::default());
     };
     let of_script = routes.endpoint_of_file(tree, script);
-    let mut user = None;
+    let mut entered = Entered::default();
     for endpoint in of_script.into_iter().chain(endpoints_of_path_info(routes, path_info)) {
-        user = enter(worker, endpoint, context).await?.or(user);
+        let Entered { user, identities } = enter(worker, endpoint, context).await?;
+        entered.user = user.or(entered.user);
+        entered.identities.extend(identities);
     }
-    Ok(user)
+    Ok(entered)
 }
 
 /// Returns the routes of the requested site; `None` if the request has no site.

@@ -192,7 +192,7 @@ pub fn respond_from_entry(
 ) -> StartedExchange {
     let state = match &cached.entry.found {
         Found::Asset(asset) => match representation::choose(asset, request) {
-            Choice::Send(head, variant) if cached.tree.route.has_placeholders => {
+            Choice::Send(head, variant) if context.has_own_fields(&cached.tree) => {
                 not_found_log::log_file(cached, asset.status);
                 announce_preloads(cached, request, head, io);
                 let response = match variant {
@@ -215,7 +215,7 @@ pub fn respond_from_entry(
                     not_found_log::log_file(cached, asset.status);
                 }
                 coded.unwrap_or_else(|| {
-                    if cached.tree.route.has_placeholders {
+                    if context.has_own_fields(&cached.tree) {
                         let response = representation::plain_response(asset);
                         return finish(worker, &context, Some(request), response);
                     }

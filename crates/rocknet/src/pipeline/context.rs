@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rocknet_handler::guard::{Guard, Held};
+use rocknet_handler::guard::{Guard, Held, Identity};
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 use rocknet_telemetry::RequestTrace;
@@ -19,7 +19,7 @@ use crate::files::tree::Tree;
 use crate::handshake::Handshake;
 use crate::log::SinkId;
 use crate::metrics::OTHER;
-use crate::response::UpstreamTiming;
+use crate::response::{Response, UpstreamTiming};
 use crate::route::Route;
 use crate::values::RequestValues;
 use crate::worker::{Worker, WorkerConfig};
@@ -59,6 +59,8 @@ pub struct RequestContext {
     pub user: OnceCell<Arc<str>>,
     /// Guards that have admitted the request. Each guard decides once about a request.
     pub guards: RefCell<Vec<Arc<dyn Guard>>>,
+    /// Identities that authorities have established. Their cookies are added to the response.
+    pub identities: RefCell<Vec<Arc<Identity>>>,
     /// Values that the guards keep until the request ends.
     pub held: Rc<Held>,
     /// Time at which the request was routed.
@@ -135,6 +137,7 @@ impl RequestContext {
             id: RequestId::default(),
             user: OnceCell::new(),
             guards: RefCell::default(),
+            identities: RefCell::default(),
             held: Rc::default(),
             started: Instant::now(),
             received: Cell::default(),
@@ -203,6 +206,7 @@ impl RequestContext {
             id: RequestId::default(),
             user: OnceCell::new(),
             guards: RefCell::default(),
+            identities: RefCell::default(),
             held: Rc::default(),
             started: Instant::now(),
             received: Cell::default(),
@@ -247,14 +251,13 @@ impl RequestContext {
         client: Client,
         request: &'v Request<'v>,
     ) -> RequestValues<'v> {
-        let connection = self.connection.as_ref();
-        let secure = connection.and_then(|connection| connection.secure.as_ref());
+        let (peer, secure) = self.peer_and_handshake(client);
         RequestValues {
             services: worker,
             server: &self.config.snapshot.config.server,
             request,
             client: Some(client),
-            peer: connection.map_or(client, |connection| connection.peer),
+            peer,
             tls: secure.map(|secure| &**secure.tls_info()),
             user: self.user.get().map(|user| &**user),
             site: self.site_name(),
@@ -262,6 +265,29 @@ impl RequestContext {
             status: None,
             upstream: None,
         }
+    }
+
+    /// Adds the cookies that authorities set at the client.
+    pub(super) fn add_cookies(&self, response: &mut Response) {
+        for identity in self.identities.borrow().iter() {
+            for (name, value) in identity.cookies.iter() {
+                response.fields.add(name, value);
+            }
+        }
+    }
+
+    /// Returns true if a prepared response cannot be sent, because fields of this request are added to the response.
+    pub(super) fn has_own_fields(&self, tree: &Tree) -> bool {
+        let has_cookies = |identities: &[Arc<Identity>]| identities.iter().any(|identity| !identity.cookies.is_empty());
+        tree.route.has_placeholders || has_cookies(&self.identities.borrow())
+    }
+
+    /// Returns the other end of the connection, and its TLS handshake. Without a known connection, it returns `client`
+    /// and no handshake.
+    pub(super) fn peer_and_handshake(&self, client: Client) -> (Client, Option<&Rc<Handshake>>) {
+        let connection = self.connection.as_ref();
+        let secure = connection.and_then(|connection| connection.secure.as_ref());
+        (connection.map_or(client, |connection| connection.peer), secure)
     }
 
     /// Stores the user, unless one is stored already. One request has one user, because it has one `Authorization`

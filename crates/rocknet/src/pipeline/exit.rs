@@ -34,6 +34,7 @@ pub fn begin(
         headers::apply_server(&mut response.fields);
         return Exit::Done;
     };
+    context.add_cookies(response);
     if error_page::is_wanted(route, response) {
         return Exit::Page;
     }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rocknet_handler::guard::Identity;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
@@ -44,6 +45,64 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: PipelineIo,
 {
+    if decisions.has_identity() {
+        return handle_identified(worker, config, incoming, key, routes, resolved, decisions, io);
+    }
+    handle_as(
+        worker,
+        config,
+        incoming,
+        key,
+        routes,
+        resolved,
+        decisions,
+        Vec::new(),
+        io,
+    )
+}
+
+/// Does the work of [`handle`] for a request with identities, whose fields replace those of the client.
+#[inline(never)]
+fn handle_identified<F, R>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    key: u32,
+    routes: &SiteRoutes,
+    resolved: route::Resolved<'_>,
+    mut decisions: Decisions,
+    io: &mut R,
+) -> StartedExchange
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: PipelineIo,
+{
+    let request = decisions.identified((incoming.owned)());
+    let identities = decisions.take_identities();
+    let view = request.view();
+    let owned: &dyn Fn() -> Rc<OwnedRequest> = &|| Rc::clone(&request);
+    let incoming = incoming.with(&view, owned);
+    handle_as(
+        worker, config, &incoming, key, routes, resolved, decisions, identities, io,
+    )
+}
+
+/// Does the work of [`handle`]. `identities`: those whose fields the request has.
+fn handle_as<F, R>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    key: u32,
+    routes: &SiteRoutes,
+    resolved: route::Resolved<'_>,
+    decisions: Decisions,
+    identities: Vec<Arc<Identity>>,
+    io: &mut R,
+) -> StartedExchange
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: PipelineIo,
+{
     let route::Resolved {
         endpoint,
         path,
@@ -56,6 +115,9 @@ where
     let (guards, held) = decisions.into_guards();
     context.guards = RefCell::new(guards);
     context.held = Rc::new(held);
+    let is_personal = identities.iter().any(|identity| identity.is_personal);
+    let is_identified = !identities.is_empty();
+    context.identities = RefCell::new(identities);
     if incoming.has_body
         && let Err(refusal) = io.limit_body(route.body_size)
     {
@@ -77,6 +139,7 @@ where
             peer: incoming.peer,
             tls: secure.map(|secure| &**secure),
             user: user.as_deref(),
+            is_personal,
         })
     });
     if let Some(mut response) = response {
@@ -93,6 +156,10 @@ where
         true => io.open_body(),
         false => RequestBody::empty(),
     };
+    // Applications may treat a trailer field of the client as a header field.
+    if is_identified {
+        body.discard_trailers();
+    }
     let mut owned = (incoming.owned)();
     if let Some(tracer) = &config.tracer {
         let trace = tracer.begin(request);
@@ -126,6 +193,7 @@ where
         },
         tls: secure.cloned(),
         user,
+        is_personal,
         id: context.id.clone(),
     };
     let work = admission::handle(worker, &context, endpoint, handler, exchange);

@@ -103,6 +103,8 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
+        // The guards of a request with an identity do not admit it without waiting.
+        is_personal: false,
     })?;
     // Replaces a response that does not fit the request, such as a tunnel without a request for one.
     upgrade::enforce(incoming.request, &mut response);

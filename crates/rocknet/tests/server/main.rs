@@ -35,6 +35,7 @@ mod controllers;
 mod cors;
 mod encoding;
 mod files;
+mod forward_auth;
 mod framing;
 mod h2c_upgrade;
 mod http2;

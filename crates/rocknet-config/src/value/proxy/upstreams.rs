@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::context::Check;
-use crate::file::{Node, Value};
+use crate::file::{Node, Text, Value};
 use crate::finding::Code;
 use crate::message::short;
 use crate::model::{Host, Upstream, UpstreamRole, WeightedUpstream};
@@ -90,7 +90,17 @@ pub(super) fn upstreams(check: &mut Check<'_>, node: &Node, http2: bool) -> Opti
 /// `http2`: as in [`upstreams`].
 pub(super) fn upstream(check: &mut Check<'_>, node: &Node, http2: bool) -> Option<Upstream> {
     let written = node.written()?;
-    let text = written.value.as_str();
+    upstream_of_text(check, &written.value, written, node, http2)
+}
+
+/// Reads a server from `text`, which is a part of the string `written` of a node.
+pub(crate) fn upstream_of_text(
+    check: &mut Check<'_>,
+    text: &str,
+    written: &Text,
+    node: &Node,
+    http2: bool,
+) -> Option<Upstream> {
     if let Some(path) = text.strip_prefix("unix:") {
         let host = unix(check, path, node)?;
         return Some(Upstream {

@@ -1,0 +1,56 @@
+//! Authentication by an authority that is queried for each request.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::upstream::Upstream;
+
+/// Authentication by an authority: a server that is queried for each request and decides about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardAuth {
+    /// The authority.
+    pub to: Upstream,
+    /// Path and query of the queries, in origin form.
+    pub target: String,
+    /// Names of the fields of the authority's response that are copied to the request. Fields of the client with these
+    /// names are removed.
+    pub headers: Vec<String>,
+    /// Name of the field of the authority's response that contains the name of the user.
+    pub user_field: String,
+    /// Timeout of a query.
+    pub timeout: Duration,
+}
+
+impl ForwardAuth {
+    /// Fields that are copied by default: those of Authelia, which other authorities can send, too.
+    pub const HEADERS: [&str; 4] = ["Remote-User", "Remote-Groups", "Remote-Name", "Remote-Email"];
+
+    /// Default of `user_field`.
+    pub const USER_FIELD: &str = "Remote-User";
+
+    /// Default of `timeout`.
+    pub const TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// Returns the queries of an authority, with defaults for everything else.
+    pub fn at(to: Upstream, target: String) -> ForwardAuth {
+        ForwardAuth {
+            to,
+            target,
+            headers: ForwardAuth::HEADERS.map(str::to_owned).to_vec(),
+            user_field: ForwardAuth::USER_FIELD.to_owned(),
+            timeout: ForwardAuth::TIMEOUT,
+        }
+    }
+}
+
+/// Formats the URL of the authority as in the configuration.
+impl fmt::Display for ForwardAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if matches!(self.to.host, super::Host::Unix(_)) {
+            ":"
+        } else {
+            ""
+        };
+        write!(f, "{}{separator}{}", self.to, self.target)
+    }
+}

@@ -1,0 +1,115 @@
+//! Parses `forward` of `auth`: the authority that decides about requests.
+
+use std::time::Duration;
+
+use crate::context::Check;
+use crate::file::{Node, Table, Value};
+use crate::finding::Code;
+use crate::message::short;
+use crate::model::{ForwardAuth, Upstream};
+use crate::units;
+use crate::value::proxy::upstreams;
+use crate::value::{field, typed};
+
+/// Maximum number of fields that are copied from a response of the authority.
+const MAX_HEADERS: usize = 64;
+
+/// Reads the authority of an `auth` with the key `forward`; `None` after an error. `node`: value of `forward`.
+pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<ForwardAuth> {
+    for other in ["users", "file", "realm"] {
+        if let Some(entry) = table.entries.get(other) {
+            let help = "remove one of them: the authority checks passwords itself";
+            let message = format!("`forward` cannot be combined with `{other}`");
+            check.error(Code::Conflict, entry.key, message, help);
+        }
+    }
+    let (to, target) = authority(check, node)?;
+    let mut forward = ForwardAuth::at(to, target);
+    if let Some(node) = table.node("headers") {
+        forward.headers = headers(check, node);
+    }
+    if let Some(node) = table.node("user_field")
+        && let Some(written) = node.written()
+    {
+        match is_copied(&written.value) {
+            true => forward.user_field = written.value.clone(),
+            false => {
+                let message = format!("\"{}\" cannot be the field with the user", short(&written.value));
+                check.bad_text(written, node.span, message, HEADERS_HELP);
+            }
+        }
+    }
+    let timeout = table.node("timeout").and_then(Node::as_text);
+    if let Some(timeout) = timeout.and_then(|text| units::duration(text).ok()) {
+        forward.timeout = timeout.max(Duration::from_millis(1));
+    }
+    Some(forward)
+}
+
+/// Reports a key of `forward` in an `auth` without `forward`.
+pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
+    for name in ["headers", "user_field", "timeout"] {
+        if let Some(entry) = table.entries.get(name) {
+            let message = format!("`{name}` has no effect without `forward`");
+            let help = "add the address of the authority: forward = \"http://127.0.0.1:9091/verify\"";
+            check.error(Code::Missing, entry.key, message, help);
+        }
+    }
+}
+
+/// Reads the URL of the authority: the server, and the target of queries.
+fn authority(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
+    let Value::Text(written) = &node.value else { return None };
+    let text = written.value.as_str();
+    let start = match text.strip_prefix("unix:") {
+        Some(rest) => rest.find(':').map(|at| "unix:".len() + at),
+        None => text.find("://").and_then(|scheme| {
+            let host = scheme + "://".len();
+            text[host..].find(['/', '?', '#']).map(|at| host + at)
+        }),
+    };
+    let (server, target) = text.split_at(start.unwrap_or(text.len()));
+    let target = match target.strip_prefix(':').unwrap_or(target) {
+        "" => "/".to_owned(),
+        target if target.starts_with('?') => format!("/{target}"),
+        target => target.to_owned(),
+    };
+    let is_target = target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    if !is_target {
+        let message = format!("`forward`: \"{}\" is not the path of a URL", short(&target));
+        let help = "write a URL without fragment: forward = \"http://127.0.0.1:9091/verify\"";
+        check.bad_text(written, node.span, message, help);
+        return None;
+    }
+    Some((
+        upstreams::upstream_of_text(check, server, written, node, false)?,
+        target,
+    ))
+}
+
+const HEADERS_HELP: &str = "write names of header fields of the authority's responses: \"Remote-User\"";
+
+/// Reads `headers`. Invalid names are reported and left out.
+fn headers(check: &mut Check<'_>, node: &Node) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (text, span) in typed::texts(node) {
+        let name = text.value.as_str();
+        if !is_copied(name) {
+            let message = format!("`headers`: the field \"{}\" cannot be copied to requests", short(name));
+            check.bad_text(text, span, message, HEADERS_HELP);
+        } else if !names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            names.push(name.to_owned());
+        }
+    }
+    if names.len() > MAX_HEADERS {
+        let message = format!("`headers` has more than {MAX_HEADERS} names");
+        check.error(Code::BadValue, node.span, message, "shorten it");
+        names.truncate(MAX_HEADERS);
+    }
+    names
+}
+
+/// Returns true if a field can be copied from a response to a request.
+fn is_copied(name: &str) -> bool {
+    field::is_token(name) && !field::is_reserved(name) && !name.eq_ignore_ascii_case("Host")
+}

@@ -1,0 +1,367 @@
+//! Forward authentication: an authority decides about each request (`auth = { forward = "…" }`).
+//!
+//! The authority receives a GET request with the header fields of the client and with fields that describe the request.
+//! A response from 200 to 299 admits the request, and its fields become the identity of the client. Any other response
+//! is sent to the client. Without a response, the request is not admitted.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::io::Write;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use rocknet_config::model::{self, AddressRewrites, ForwardAuth, UpstreamRole, WeightedUpstream};
+use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{OwnedRequest, Request, split_target};
+use rocknet_proto::semantics::cgi_names;
+use rocknet_proto::semantics::safe_path::SafePath;
+use rocknet_proto::status::Status;
+use tracing::Level;
+
+use super::route::GuardRoute;
+use crate::exchange::{CacheKey, Exchange, RequestBody, RequestId};
+use crate::fixed;
+use crate::forwarded;
+use crate::handler::{Handler, HandlerOutput};
+use crate::interim::InterimSender;
+use crate::log::throttle::Cause;
+use crate::proxy::{Proxy, ProxyHandler, write_without_dots};
+use crate::response::{Body, ErrorPage, FieldList, Response};
+use crate::route::Route;
+use crate::services::Services;
+use crate::values;
+
+/// Fields of the client that are not sent to the authority. The request has no body and offers no other protocol, and
+/// its response must be neither a part nor a confirmation of something that the client has. The other names are those
+/// of [`description`].
+const NOT_SENT: [&str; 20] = [
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Type",
+    "Expect",
+    "If-Match",
+    "If-Modified-Since",
+    "If-None-Match",
+    "If-Range",
+    "If-Unmodified-Since",
+    "Range",
+    "Sec-WebSocket-Extensions",
+    "Sec-WebSocket-Key",
+    "Sec-WebSocket-Protocol",
+    "Sec-WebSocket-Version",
+    "TE",
+    "X-Forwarded-Method",
+    "X-Forwarded-Uri",
+    "X-Original-Method",
+    "X-Original-URI",
+    "X-Original-URL",
+];
+
+/// Maximum number of body bytes of an admitting response that are received, so that its connection can be reused.
+const MAX_DRAINED: usize = 64 * 1024;
+
+/// Maximum size of the fields that become the identity of a client, in bytes. Applications accept heads of this size.
+const MAX_IDENTITY: usize = 16 * 1024;
+
+/// Authority of a route.
+pub(super) struct ForwardAuthority {
+    proxy: ProxyHandler,
+    route: Arc<Route>,
+    /// Path and query of the request to the authority.
+    target: Box<[u8]>,
+    /// Names of the fields of the response that are copied to requests.
+    names: Arc<[Box<str>]>,
+    user_field: Box<str>,
+    timeout: Duration,
+    /// Identity of clients that are admitted without a query.
+    anonymous: Arc<Identity>,
+}
+
+impl ForwardAuthority {
+    /// Prepares the authority of a route.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the authority has TLS, and the system has no certificate authority or its name cannot be in a
+    /// certificate.
+    pub fn new(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<ForwardAuthority, Box<dyn Error>> {
+        let send_timeout = route.route.server.send_timeout;
+        let proxy = Proxy::new(&proxy_model(model), &route.registries.upstreams, send_timeout)?;
+        let names: Arc<[Box<str>]> = model.headers.iter().map(|name| name.as_str().into()).collect();
+        Ok(ForwardAuthority {
+            proxy: ProxyHandler::new(proxy),
+            route: Arc::clone(route.route),
+            target: model.target.as_bytes().into(),
+            anonymous: Arc::new(Identity {
+                names: Arc::clone(&names),
+                ..Identity::default()
+            }),
+            names,
+            user_field: model.user_field.as_str().into(),
+            timeout: model.timeout,
+        })
+    }
+
+    /// Returns the admission of a client that is admitted without a query. Its identity is empty.
+    pub fn anonymous(&self, admitted: Admitted) -> Admitted {
+        Admitted {
+            identity: Some(Arc::clone(&self.anonymous)),
+            ..admitted
+        }
+    }
+
+    /// Queries the authority about a request.
+    pub fn check(self: &Arc<Self>, context: &GuardContext<'_>) -> Check {
+        let exchange = self.exchange(context);
+        let authority = Arc::clone(self);
+        Check::Deferred(Box::pin(async move { authority.query(exchange).await }))
+    }
+
+    /// Sends a query, and evaluates its response.
+    async fn query(self: Arc<Self>, exchange: Exchange) -> Admission {
+        let services = Rc::clone(&exchange.services);
+        let deadline = services.wheel.deadline();
+        deadline.set(services.wheel.ticks(self.timeout));
+        let mut work = pin!(self.admit(exchange));
+        let result = poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(admission) => Poll::Ready(Some(admission)),
+        });
+        result.await.unwrap_or_else(|| {
+            self.log("the authority of `forward` takes longer than `timeout`");
+            Err(Box::new(fixed::error(Status::GATEWAY_TIMEOUT)))
+        })
+    }
+
+    async fn admit(&self, exchange: Exchange) -> Admission {
+        let mut response = match self.proxy.handle(exchange).await {
+            HandlerOutput::Response(response) => response,
+            HandlerOutput::Cached(_) => Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR)),
+        };
+        match response.status.code() {
+            200..=299 => self.identity(&response.fields).inspect(|_| drain(&mut response)),
+            // An upgrade, or the confirmation of something that was not requested.
+            ..=199 | 304 => {
+                self.log("the authority of `forward` responds with a status that decides nothing");
+                Err(Box::new(fixed::error(Status::BAD_GATEWAY)))
+            }
+            _ => {
+                // An error without a body gets the page of the route.
+                response.error_page = ErrorPage::IfEmpty;
+                Err(response)
+            }
+        }
+    }
+
+    /// Returns the admission by a response of the authority with these fields.
+    fn identity(&self, fields: &FieldList) -> Admission {
+        let mut identity = Identity {
+            names: Arc::clone(&self.names),
+            is_personal: true,
+            ..Identity::default()
+        };
+        let (mut user, mut size) = (None, 0);
+        for (name, value) in fields.bytes() {
+            let is = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
+            if let Some(copied) = self.names.iter().find(|own| is(own)) {
+                size += copied.len() + value.len();
+                identity.fields.push((copied.clone(), value.into()));
+            }
+            if is(&self.user_field) && user.is_none() {
+                user = std::str::from_utf8(value).ok().filter(|user| is_user(user));
+            }
+            if is("Set-Cookie")
+                && let Ok(cookie) = std::str::from_utf8(value)
+            {
+                identity.cookies.add("Set-Cookie", cookie);
+            }
+        }
+        if size > MAX_IDENTITY {
+            self.log("the fields that the authority of `forward` returns are longer than 16 KiB");
+            return Err(Box::new(fixed::error(Status::BAD_GATEWAY)));
+        }
+        Ok(Admitted {
+            user: user.map(Into::into),
+            identity: Some(Arc::new(identity)),
+        })
+    }
+
+    /// Returns the exchange of a query.
+    fn exchange(&self, context: &GuardContext<'_>) -> Exchange {
+        let request = Rc::new(self.request(context));
+        Exchange {
+            services: Rc::<Services>::clone(context.services),
+            body: RequestBody::empty(),
+            interim: InterimSender::default(),
+            path: String::from_utf8_lossy(request.view().path).into(),
+            request,
+            is_file_path: true,
+            route: Arc::clone(&self.route),
+            cache_key: CacheKey { site: 0, generation: 0 },
+            client: context.client,
+            peer: context.peer,
+            tls: context.tls.cloned(),
+            user: None,
+            is_personal: true,
+            id: RequestId::default(),
+        }
+    }
+
+    /// Returns the request that describes the request of a client.
+    fn request(&self, context: &GuardContext<'_>) -> OwnedRequest {
+        let request = context.request;
+        let server = &self.route.server.server;
+        let reported = forwarded::is_trusted(server, context.peer)
+            .then(|| forwarded::resolve(server, context.peer, request.fields));
+        let own_scheme: &[u8] = if context.tls.is_some() { b"https" } else { b"http" };
+        let scheme = reported.as_ref().and_then(|info| info.proto.as_deref());
+        let host = reported.as_ref().and_then(|info| info.host.as_deref());
+        let description = description(request, scheme.unwrap_or(own_scheme), host.unwrap_or(request.authority));
+        let is_own = |name: &[u8], own: &str| cgi_names::are_same(name, own.as_bytes());
+        let is_removed = |name: &[u8]| {
+            NOT_SENT.iter().any(|own| is_own(name, own)) || self.names.iter().any(|own| is_own(name, own))
+        };
+        let added = description.iter().map(|(name, value)| (name.as_bytes(), &value[..]));
+        OwnedRequest::get_like(request, &self.target).with_edited_fields(is_removed, added)
+    }
+
+    /// Logs a problem of the authority, at most once a second for each route.
+    #[cold]
+    fn log(&self, what: &'static str) {
+        let cause = Cause {
+            level: Level::ERROR,
+            what,
+            site: &self.route.label.site,
+            subject: &self.route.pattern,
+        };
+        if cause.may_be_logged() {
+            tracing::error!(site = %self.route.label.site, route = %self.route.pattern, "{what}");
+        }
+    }
+}
+
+/// Returns the settings of the proxy by which an authority is reached.
+fn proxy_model(model: &ForwardAuth) -> model::Proxy {
+    let mut proxy = model::Proxy::to(vec![WeightedUpstream {
+        upstream: model.to.clone(),
+        weight: 1,
+        role: UpstreamRole::Active,
+    }]);
+    // The authority is addressed by its own name. `X-Forwarded-Host` contains the host of the client's request.
+    let url = model.to.to_string();
+    let host = url.split_once("://").map_or("localhost", |(_, host)| host);
+    proxy.headers.insert("Host".to_owned(), host.to_owned());
+    // The responses are those of another site.
+    proxy.redirects = AddressRewrites::OFF;
+    proxy.cookie_paths = AddressRewrites::OFF;
+    proxy.cookie_domains = AddressRewrites::OFF;
+    // A failure of the authority must not keep the next clients from trying.
+    proxy.fails = 0;
+    proxy.queue = proxy.queue.min(model.timeout);
+    proxy.connect = proxy.connect.min(model.timeout);
+    proxy.first_byte = model.timeout;
+    proxy
+}
+
+/// Returns the fields that describe a request to the authority, besides those of the proxy.
+fn description(request: &Request<'_>, scheme: &[u8], host: &[u8]) -> [(&'static str, Vec<u8>); 5] {
+    // Over HTTP/2 and HTTP/3, a WebSocket connection begins with CONNECT, and upstreams receive GET.
+    let method = match request.method {
+        Method::Connect => &b"GET"[..],
+        _ => request.method_name,
+    };
+    let target = unambiguous(values::origin_form(request));
+    let url = [scheme, b"://", host, &target].concat();
+    [
+        ("X-Forwarded-Method", method.to_vec()),
+        ("X-Forwarded-Uri", target.clone()),
+        ("X-Original-Method", method.to_vec()),
+        ("X-Original-URI", target),
+        ("X-Original-URL", url),
+    ]
+}
+
+/// Returns a target in the form in which RockNet itself understands its path: without dot segments, repeated slashes
+/// and needless percent-encoding. Otherwise the authority could decide about another path than the one that is served.
+fn unambiguous(target: &[u8]) -> Vec<u8> {
+    let (path, query) = split_target(target);
+    let has_two = |wanted: &[u8]| path.windows(2).any(|window| window == wanted);
+    let mut out = Vec::with_capacity(target.len());
+    match SafePath::parse(path) {
+        Ok(_) if !path.contains(&b'%') && !has_two(b"//") && !has_two(b"/.") => out.extend_from_slice(path),
+        Ok(safe) => encode(&safe.into_str(), &mut out),
+        // A path that no file can have, such as one with an encoded slash, keeps its encoding.
+        Err(_) => write_without_dots(path, &mut out),
+    }
+    if let Some(query) = query {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+    out
+}
+
+/// Appends a decoded path with the percent-encoding that a URL needs (RFC 3986 §3.3).
+fn encode(path: &str, out: &mut Vec<u8>) {
+    for &byte in path.as_bytes() {
+        match byte {
+            byte if byte.is_ascii_alphanumeric() => out.push(byte),
+            byte if b"/-._~!$&'()*+,;=:@".contains(&byte) => out.push(byte),
+            byte => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+}
+
+/// Returns true for the name of a user that can be logged, and passed on to applications.
+fn is_user(name: &str) -> bool {
+    (1..=model::MAX_USER_BYTES).contains(&name.len()) && !name.contains(char::is_control)
+}
+
+/// Receives the rest of a small body in the background, so that its connection can be reused.
+fn drain(response: &mut Response) {
+    let Body::Stream(mut stream) = std::mem::take(&mut response.body) else {
+        return;
+    };
+    if stream.length().is_some_and(|length| length > MAX_DRAINED as u64) {
+        return;
+    }
+    rocknet_io::runtime::spawn(async move {
+        let mut size = 0;
+        while let Some(Ok(chunk)) = stream.next().await {
+            size += chunk.len();
+            if size > MAX_DRAINED {
+                return;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_have_one_form() {
+        for (target, expected) in [
+            ("/a/b?c=/../d", "/a/b?c=/../d"),
+            ("/public/../admin", "/admin"),
+            ("/public/%2e%2e/admin?x", "/admin?x"),
+            ("//admin", "/admin"),
+            ("/%61dmin/", "/admin/"),
+            ("/a%20b@c", "/a%20b@c"),
+            ("/%C3%A4", "/%C3%A4"),
+            // An encoded slash does not separate segments for RockNet, but it may for an upstream.
+            ("/x/../admin%2Fy", "/admin%2Fy"),
+            ("/", "/"),
+        ] {
+            let written = unambiguous(target.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&written), expected, "{target}");
+        }
+    }
+}

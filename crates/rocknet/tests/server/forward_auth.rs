@@ -1,0 +1,383 @@
+//! Forward authentication: an authority decides about requests (`auth = { forward = "…" }`).
+
+use std::net::{TcpListener, TcpStream};
+
+use super::access::{AnyResponse, SERVER, fetch};
+use super::support::fastcgi::{self, Peer, SOCKET};
+use super::support::http2::Http2;
+use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
+use super::support::{Folder, Running};
+
+over_http3! {
+    an_authority_admits_or_answers,
+    identities_replace_the_fields_of_clients,
+    nothing_is_open_without_the_authority,
+    cookies_of_the_authority_reach_the_client,
+}
+
+/// Starts an authority that admits the cookie `session=ann` and redirects other clients.
+fn authority() -> Upstream {
+    Upstream::start(|request, stream| {
+        write_to(stream, decide(request));
+        Next::Keep
+    })
+}
+
+fn decide(request: &ReceivedRequest) -> &'static str {
+    assert!(request.content.is_empty(), "{request:?}");
+    match request.field("Cookie") {
+        Some("session=ann") => {
+            "HTTP/1.1 200 OK\r\nRemote-User: ann\r\nRemote-Groups: a,b\r\nX-Other: 1\r\nContent-Length: 2\r\n\r\nok"
+        }
+        Some("session=renewed") => {
+            "HTTP/1.1 204 No Content\r\nRemote-User: bob\r\nSet-Cookie: session=new; Path=/\r\nSet-Cookie: b=2\r\n\r\n"
+        }
+        Some("session=nameless") => "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        Some("status=401") => "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n",
+        Some("status=304") => "HTTP/1.1 304 Not Modified\r\n\r\n",
+        Some("status=500") => "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\noops",
+        _ => {
+            "HTTP/1.1 302 Found\r\nLocation: https://login.test/?rd=x\r\nSet-Cookie: flow=1\r\nContent-Length: 5\r\n\r\nlogin"
+        }
+    }
+}
+
+fn folder() -> Folder {
+    Folder::with(&[
+        ("www/index.html", "home"),
+        ("www/a.txt", "text a"),
+        ("www/401.html", "log in"),
+    ])
+}
+
+/// Starts a site with these keys, whose authority is `authority`.
+fn start(authority: &Upstream, keys: &str, more: &str) -> Running {
+    Running::start(
+        folder(),
+        &format!(
+            "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}/verify?x=1\" {more} }}\n{keys}\n",
+            authority.url()
+        ),
+    )
+}
+
+#[test]
+fn an_authority_admits_or_answers() {
+    let authority = authority();
+    let server = start(&authority, "errors = { 401 = \"/401.html\" }", "");
+    // The second request finds the file in the worker cache.
+    for _ in 0..2 {
+        for response in fetch(&server, "GET /a.txt?q=1", &["Cookie: session=ann", "X-In: 2"], "") {
+            assert_eq!((response.status, &*response.text), (200, "text a"));
+        }
+        let seen = authority.last();
+        assert_eq!(seen.line, "GET /verify?x=1 HTTP/1.1");
+        assert_eq!(seen.field("Host"), authority.url().strip_prefix("http://"));
+        assert_eq!(seen.field("X-In"), Some("2"));
+        assert_eq!(seen.field("X-Forwarded-Method"), Some("GET"));
+        assert_eq!(seen.field("X-Forwarded-Uri"), Some("/a.txt?q=1"));
+        assert_eq!(seen.field("X-Original-URI"), Some("/a.txt?q=1"));
+        let (host, scheme) = (seen.field("X-Forwarded-Host"), seen.field("X-Forwarded-Proto"));
+        let url = format!("{}://{}/a.txt?q=1", scheme.expect("a scheme"), host.expect("a host"));
+        assert_eq!(seen.field("X-Original-URL"), Some(&url[..]));
+        assert!(
+            seen.field("X-Forwarded-For")
+                .is_some_and(|client| client.starts_with("127.0.0."))
+        );
+    }
+    let check = |cookie: &str, status: u16, text: &str| -> AnyResponse {
+        let [one, two] = fetch(&server, "GET /a.txt", &[&format!("Cookie: {cookie}")], "");
+        for response in [&one, &two] {
+            assert_eq!((response.status, &*response.text), (status, text), "{cookie}");
+        }
+        one
+    };
+    let login = check("none=1", 302, "login");
+    assert_eq!(login.field("Location"), Some("https://login.test/?rd=x"));
+    assert_eq!(login.field("Set-Cookie"), Some("flow=1"));
+    let unauthorized = check("status=401", 401, "log in");
+    assert_eq!(unauthorized.field("WWW-Authenticate"), Some("Bearer"));
+    check("status=500", 500, "oops");
+    check("session=nameless", 200, "text a");
+    let [confirmed, _] = fetch(&server, "GET /a.txt", &["Cookie: status=304"], "");
+    assert_eq!(confirmed.status, 502);
+    // Connections to the authority are kept.
+    assert!(authority.connections() <= 4, "{}", authority.connections());
+}
+
+#[test]
+fn queries_have_neither_body_nor_conditions() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("done")));
+    let server = start(&authority, &upstream.key(), "");
+    let fields = [
+        "Cookie: session=ann",
+        "Content-Type: text/plain",
+        "If-None-Match: \"x\"",
+        "Range: bytes=0-1",
+        "X-Forwarded-Uri: /forged",
+        "X_Forwarded_Uri: /forged",
+        "X-Original-URL: http://forged/",
+        "X-Forwarded-Host: forged",
+        "X-Forwarded-For: 192.0.2.1",
+    ];
+    for response in fetch(&server, "POST /public/../form", &fields, "the body") {
+        assert_eq!((response.status, &*response.text), (200, "done"));
+        let (query, sent) = (authority.last(), upstream.last());
+        for name in [
+            "Content-Type",
+            "Content-Length",
+            "If-None-Match",
+            "Range",
+            "X_Forwarded_Uri",
+        ] {
+            assert_eq!(query.field(name), None, "{name}");
+        }
+        assert_eq!(query.field("X-Forwarded-Method"), Some("POST"));
+        assert_eq!(query.field("X-Forwarded-Uri"), Some("/form"));
+        assert!(query.field("X-Original-URL").is_some_and(|url| url.ends_with("/form")));
+        assert_ne!(query.field("X-Forwarded-Host"), Some("forged"));
+        assert_eq!(query.field("X-Forwarded-For"), Some("127.0.0.1"));
+        assert_eq!(
+            (&sent.content[..], sent.field("Range")),
+            (&b"the body"[..], Some("bytes=0-1"))
+        );
+    }
+}
+
+#[test]
+fn identities_replace_the_fields_of_clients() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let keys = format!(
+        "{}\nheaders = {{ \"X-User\" = \"{{user}}\" }}\nrule = [{{ header = {{ \"Remote-Groups\" = \"admin\" }}, respond = 200, body = \"forged\" }}]",
+        upstream.key()
+    );
+    let server = start(&authority, &keys, "");
+    let forged = [
+        "Remote-User: root",
+        "remote_user: root",
+        "REMOTE_GROUPS: admin",
+        "Remote-Groups: admin",
+        "Remote-Email: root@test",
+    ];
+    for (cookie, user, groups) in [
+        ("Cookie: session=ann", Some("ann"), Some("a,b")),
+        ("Cookie: session=nameless", None, None),
+    ] {
+        let mut fields = forged.to_vec();
+        fields.push(cookie);
+        for response in fetch(&server, "GET /", &fields, "") {
+            assert_eq!((response.status, &*response.text), (200, "x"));
+            assert_eq!(response.field("X-User"), user);
+        }
+        let (query, sent) = (authority.last(), upstream.last());
+        assert_eq!(query.field("Remote-User"), None);
+        assert_eq!((sent.field("Remote-User"), sent.field("Remote-Groups")), (user, groups));
+        for name in ["remote_user", "REMOTE_GROUPS", "Remote-Email", "X-Other"] {
+            assert_eq!(sent.field(name), None, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_address_can_suffice_without_an_identity() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let keys = format!("{}\nallow = \"127.0.0.0/8\"\nsatisfy = \"any\"", upstream.key());
+    let server = start(&authority, &keys, "");
+    for response in fetch(&server, "GET /", &["Remote-User: root", "Remote_User: root"], "") {
+        assert_eq!(response.status, 200);
+        let sent = upstream.last();
+        assert_eq!((sent.field("Remote-User"), sent.field("Remote_User")), (None, None));
+    }
+    assert_eq!(authority.all().len(), 0);
+    // A denied address is not sent to the authority.
+    let server = start(&authority, "deny = \"127.0.0.0/8\"", "");
+    assert_eq!(server.fetch("GET /", &["Cookie: session=ann"]).status, 403);
+    assert_eq!(authority.all().len(), 0);
+}
+
+#[test]
+fn nothing_is_open_without_the_authority() {
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let site = |address: &str, more: &str| {
+        let text = format!(
+            "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{address}\" {more} }}\n"
+        );
+        Running::start(folder(), &text)
+    };
+    let server = site(&format!("http://{address}/"), "");
+    for path in ["/a.txt", "/a.txt", "/missing"] {
+        assert_eq!(
+            server.fetch(&format!("GET {path}"), &["Cookie: session=ann"]).status,
+            502,
+            "{path}"
+        );
+    }
+    // An authority that never responds, and one that responds with something else.
+    let silent = Upstream::raw(|stream: TcpStream| {
+        let mut room = [0; 4096];
+        while std::io::Read::read(&mut &stream, &mut room).is_ok_and(|got| got > 0) {}
+    });
+    let server = site(&silent.url(), ", timeout = \"100ms\"");
+    assert_eq!(server.get("/a.txt").status, 504);
+    for junk in ["junk\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nok", ""] {
+        let authority = Upstream::start(move |_, stream| {
+            write_to(stream, junk);
+            Next::Close
+        });
+        assert_eq!(site(&authority.url(), "").get("/a.txt").status, 502, "{junk:?}");
+    }
+    // A response that is too large to become an identity.
+    let big = format!(
+        "HTTP/1.1 200 OK\r\nRemote-User: {}\r\nContent-Length: 0\r\n\r\n",
+        "x".repeat(17 * 1024)
+    );
+    let authority = Upstream::responding_with(big);
+    assert_eq!(site(&authority.url(), "").get("/a.txt").status, 502);
+}
+
+#[test]
+fn cookies_of_the_authority_reach_the_client() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
+         [site.default.route.\"/app/*\"]\n{}\n",
+        authority.url(),
+        upstream.key()
+    );
+    let server = Running::start(folder(), &text);
+    // A file, twice because the second response is a prepared one, and an upstream.
+    for path in ["/a.txt", "/a.txt", "/app/", "/"] {
+        let response = server.fetch(&format!("GET {path}"), &["Cookie: session=renewed"]);
+        let cookies = response
+            .fields
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        let cookies: Vec<_> = cookies.map(|(_, value)| value.as_str()).collect();
+        assert_eq!(
+            (response.status, cookies),
+            (200, vec!["session=new; Path=/", "b=2"]),
+            "{path}"
+        );
+        let other = server.fetch(&format!("GET {path}"), &["Cookie: session=ann"]);
+        assert_eq!((other.status, other.field("Set-Cookie")), (200, None), "{path}");
+    }
+}
+
+#[test]
+fn responses_are_not_shared_between_identities() {
+    let authority = authority();
+    let upstream = Upstream::start(|request, stream| {
+        let user = request.field("Remote-User").unwrap_or("nobody");
+        let response = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: {}\r\n\r\n{user}",
+            user.len()
+        );
+        write_to(stream, response);
+        Next::Keep
+    });
+    let server = start(&authority, &format!("{}\ncache = true", upstream.key()), "");
+    for (cookie, expected) in [
+        ("session=ann", "ann"),
+        ("session=renewed", "bob"),
+        ("session=nameless", "nobody"),
+        ("session=ann", "ann"),
+    ] {
+        let response = server.fetch("GET /", &[&format!("Cookie: {cookie}")]);
+        assert_eq!(response.text(), expected);
+        let status = response.field("Cache-Status").expect("a status");
+        assert!(status.contains("fwd=bypass"), "{status}");
+    }
+}
+
+#[test]
+fn each_route_of_a_request_asks_its_authority() {
+    let (open, strict) = (authority(), authority());
+    let folder = Folder::with(&[("www/index.html", "home"), ("www/in/a.txt", "inside")]);
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
+         rule = [{{ path = \"/other\", rewrite = \"/in/a.txt\" }}]\n\
+         [site.default.route.\"/in/*\"]\nauth = {{ forward = \"{}\" }}\n",
+        open.url(),
+        strict.url()
+    );
+    let server = Running::start(folder, &text);
+    for response in fetch(&server, "GET /other", &["Cookie: session=ann"], "") {
+        assert_eq!((response.status, &*response.text), (200, "inside"));
+    }
+    assert_eq!((open.all().len(), strict.all().len()), (2, 2));
+    assert_eq!(strict.last().field("X-Forwarded-Uri"), Some("/other"));
+}
+
+#[test]
+fn applications_get_the_user_and_no_forged_variables() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |request, stream| {
+        let names = [
+            "REMOTE_USER",
+            "AUTH_TYPE",
+            "HTTP_REMOTE_USER",
+            "HTTP_REMOTE_GROUPS",
+            "HTTP_REMOTE_EMAIL",
+        ];
+        let values: Vec<_> = names.iter().map(|name| request.variable(name)).collect();
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", values.join("|"));
+        fastcgi::write_to(stream, fastcgi::response(text.as_bytes()));
+        fastcgi::Next::Keep
+    });
+    let authority = authority();
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nfastcgi = \"unix:{SOCKET}\"\nauth = {{ forward = \"{}\" }}\n",
+        authority.url()
+    );
+    let server = Running::start(folder, &text);
+    let fields = [
+        "Cookie: session=ann",
+        "Remote_User: root",
+        "Remote-Email: root",
+        "Remote.Groups: root",
+    ];
+    assert_eq!(server.fetch("GET /", &fields).text(), "ann||ann|a,b|");
+}
+
+#[test]
+fn tunnels_are_opened_for_admitted_clients_alone() {
+    let authority = authority();
+    let upstream = Upstream::start(|_, stream| {
+        write_to(
+            stream,
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello",
+        );
+        Next::Close
+    });
+    let server = start(&authority, &upstream.key(), "");
+    let upgrade = [
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    ];
+    let mut client = server.connect();
+    let mut fields = upgrade.to_vec();
+    fields.push("Cookie: session=ann");
+    client.send(super::support::client::request("GET /chat", &fields));
+    let head = client.head();
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    assert_eq!(client.bytes(5), b"hello");
+    let query = authority.last();
+    assert_eq!((query.field("Upgrade"), query.field("Sec-WebSocket-Key")), (None, None));
+    let refused = server.fetch("GET /chat", &upgrade);
+    assert_eq!(refused.status, 302);
+    // Over HTTP/2, a tunnel begins with CONNECT, and the authority sees the method that upstreams get.
+    let mut http2 = Http2::to(server.address());
+    assert_eq!(http2.get("/chat").status.as_u16(), 302);
+    assert!(http2.is_extended_connect_enabled());
+    let mut request = http2.request("CONNECT", "/chat").header("cookie", "session=none");
+    let extensions = request.extensions_mut().expect("a request");
+    extensions.insert(h2::ext::Protocol::from_static("websocket"));
+    let (response, _stream) = http2.start_request(request, false);
+    let status = http2.wait(response).expect("a response").status();
+    assert_eq!(status.as_u16(), 302);
+    assert_eq!(authority.last().field("X-Forwarded-Method"), Some("GET"));
+    assert_eq!(upstream.all().len(), 1);
+}
