@@ -3,6 +3,7 @@
 mod action;
 mod block;
 mod includes;
+mod limit;
 mod matcher;
 mod options;
 mod place;

@@ -317,7 +317,8 @@ pub(crate) fn note_inherited_fields<'s>(
 }
 
 /// Values that cancel a setting of the site in a route.
-const CANCELLED: [(&str, Value); 9] = [
+const CANCELLED: [(&str, Value); 10] = [
+    ("cache", Value::Flag(false)),
     ("proxy", Value::Flag(false)),
     ("fastcgi", Value::Flag(false)),
     ("uwsgi", Value::Flag(false)),

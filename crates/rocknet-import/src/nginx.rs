@@ -2,6 +2,7 @@
 
 mod action;
 mod area;
+mod cache;
 mod clients;
 mod conditional;
 mod includes;
@@ -68,8 +69,14 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             ("events" | "pid" | "worker_processes" | "worker_rlimit_nofile" | "daemon" | "load_module", _) => {
                 document.unneeded(directive, "RockNet selects this itself");
             }
-            ("map" | "geo" | "split_clients" | "proxy_cache_path", _) => {
+            ("map" | "geo" | "split_clients", _) => {
                 document.skip_unknown(directive);
+            }
+            ("proxy_cache_path" | "fastcgi_cache_path" | "uwsgi_cache_path" | "scgi_cache_path", _) => {
+                document.unneeded(
+                    directive,
+                    "responses are stored in memory, which `cache.responses` limits",
+                );
             }
             // A zone is part of each limit that names it.
             ("limit_req_zone" | "limit_conn_zone", _) => {}
@@ -80,6 +87,8 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
         }
     }
     shared.finish();
+    let caches = shared.caches.clone();
+    cache::translate(&[], &caches, &mut shared.settings, &mut shared.notes);
     globals(&mut document, &mut shared);
     shared.move_globals(&mut document);
     let mut hosts = Vec::new();

@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::value::Value;
 
 use super::action;
+use super::limit;
 use super::matcher::{self, PathMatcher};
 use super::place::BlockPlace;
 use super::proxy;
@@ -303,6 +304,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
                  docs/forward-auth.md";
             site.skip(directive, message);
         }
+        ("rate_limit", []) => limit::translate(directive, &mut settings, &mut notes),
         ("request_body", _) => {
             for inner in directive.children() {
                 match crate::units::size(inner.argument(0)) {

@@ -10,6 +10,7 @@ use crate::document::Notes;
 use crate::note::Note;
 use crate::placeholder;
 use crate::settings::Settings;
+use crate::units;
 use crate::value::Value;
 
 /// Beginnings of the arguments that [`resolve`] adds.
@@ -65,15 +66,84 @@ pub(super) fn read(directive: &Directive, settings: &mut Settings, notes: &mut V
         let message = "requests for which the key is empty count by client; nginx does not limit them";
         notes.differs(directive, message);
     }
-    let limits = match settings.remove("limit").map(|setting| setting.value) {
-        None => limit,
-        Some(Value::List(mut limits)) => {
-            limits.push(limit);
-            Value::List(limits)
+    add(limit, settings, directive.line);
+}
+
+fn add(limit: Value, settings: &mut Settings, line: usize) {
+    let mut limits = list(settings.remove("limit").map(|setting| setting.value));
+    limits.push(limit);
+    settings.set("limit", Value::one_or_list(limits), line);
+}
+
+fn list(limits: Option<Value>) -> Vec<Value> {
+    match limits {
+        None | Some(Value::Flag(_)) => Vec::new(),
+        Some(Value::List(limits)) => limits,
+        Some(limit) => vec![limit],
+    }
+}
+
+/// Returns the key that states what a limit counts: `rate`, `connections` or `bandwidth`.
+fn kind(limit: &Value) -> Option<&str> {
+    match limit {
+        Value::Table(entries) => entries.first().map(|(key, _)| key.as_str()),
+        _ => None,
+    }
+}
+
+/// Applies the directives of a level to its limits, once these are read: the bandwidth, and `limit_req_dry_run`.
+pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: &mut Vec<Note>) {
+    let last = |name: &str| directives.iter().rev().find(|directive| directive.is(name));
+    for (name, counted) in [("limit_req_dry_run", "rate"), ("limit_conn_dry_run", "connections")] {
+        let Some(directive) = last(name).filter(|directive| directive.argument(0) == "on") else {
+            continue;
+        };
+        let mut limits = list(settings.remove("limit").map(|setting| setting.value));
+        for limit in &mut limits {
+            let is_counted = kind(limit) == Some(counted);
+            if let (Value::Table(entries), true) = (limit, is_counted) {
+                entries.push(("dry_run".to_owned(), Value::Flag(true)));
+            }
         }
-        Some(first) => Value::List(vec![first, limit]),
+        match limits.is_empty() {
+            true => notes.skip(directive, "no limit of this place has it: write `dry_run` in the limit"),
+            false => settings.set("limit", Value::one_or_list(limits), directive.line),
+        }
+    }
+    let rate = last("limit_rate").filter(|directive| !matches!(directive.argument(0), "0" | "0k" | "0m"));
+    let after = last("limit_rate_after").map(|directive| (directive, units::size(directive.argument(0))));
+    let Some(directive) = rate else {
+        if let (Some((after, _)), None) = (after, last("limit_rate")) {
+            notes.skip(after, "there is no `limit_rate` beside it: write `after` in the limit");
+        }
+        return;
     };
-    settings.set("limit", limits, directive.line);
+    let Some(size) = units::size(directive.argument(0)) else {
+        return notes.skip(directive, "write `limit` with a constant `bandwidth`");
+    };
+    let mut limit = vec![("bandwidth".to_owned(), Value::Text(format!("{size}/s")))];
+    match after {
+        Some((_, Some(size))) => limit.push(("after".to_owned(), Value::Text(size))),
+        Some((after, None)) => notes.skip(after, "write a constant `after` in the limit"),
+        None => {}
+    }
+    add(Value::Table(limit), settings, directive.line);
+}
+
+/// Adds the limits of a site that a location inherits in nginx: those of another kind than its own.
+pub(super) fn inherit(settings: &mut Settings, site: &Settings, line: usize) {
+    let own = list(settings.get("limit").cloned());
+    if own.is_empty() {
+        return;
+    }
+    let kinds: Vec<&str> = own.iter().filter_map(kind).collect();
+    let inherited = list(site.get("limit").cloned());
+    let inherited = inherited
+        .into_iter()
+        .filter(|limit| !kind(limit).is_some_and(|kind| kinds.contains(&kind)));
+    let mut all = own.clone();
+    all.extend(inherited);
+    settings.set("limit", Value::one_or_list(all), line);
 }
 
 /// Returns the limit, and true if it counts by client; `None` if the zone is unknown, or its key has no counterpart.
@@ -121,6 +191,22 @@ fn rate(directive: &Directive) -> Option<Vec<(String, Value)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_other_kinds_are_inherited() {
+        let text = "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s; server { listen 80; server_name a.test; root /s; \
+                    limit_req zone=a; location /a/ { limit_rate 10k; limit_rate_after 1m; } location /b/ { limit_rate 0; } \
+                    location /c/ { limit_req zone=a burst=2 nodelay; limit_req_dry_run on; } }";
+        let import = crate::import(crate::Language::Nginx, "a.conf", text).unwrap();
+        for expected in [
+            "limit = { rate = \"1/s\", burst = 1 }",
+            "limit = [{ bandwidth = \"10KiB/s\", after = \"1MiB\" }, { rate = \"1/s\", burst = 1 }]",
+            "limit = { rate = \"1/s\", burst = 3, dry_run = true }",
+        ] {
+            assert!(import.toml.contains(expected), "{expected}: {}", import.toml);
+        }
+        assert!(!import.toml.contains("/b/*"), "{}", import.toml);
+    }
 
     #[test]
     fn connections_have_zones_too() {

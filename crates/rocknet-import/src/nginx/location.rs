@@ -19,7 +19,7 @@ use super::restriction::{is_denied, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{clients, conditional, indirect};
+use super::{cache, clients, conditional, indirect, limit};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Scope<'_>, upstreams: &Upstreams) {
@@ -46,7 +46,8 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         }
         if let LocationMatch::Expression(expression, case) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
-                php::translate(location, expression, site, locations, upstreams, &restricted);
+                let cached = (&server.caches[..], &mut root);
+                php::translate(location, expression, site, locations, upstreams, &restricted, cached);
                 continue;
             }
             // Upstreams get names with a dot too, and files in `/.well-known` are served.
@@ -231,6 +232,8 @@ fn translate_location<'a>(
         }
     }
     scope.finish();
+    limit::inherit(&mut scope.settings, &site.settings, location.line);
+    cache::translate(&server.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
         // nginx lists a folder only where `try_files` finds it.
         let is_listed = |settings: &Settings| settings.get("browse") == Some(&Value::Flag(true));

@@ -3,9 +3,11 @@
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
 use crate::proxy::{ProxyServer, ProxySettings};
+use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
+use super::cache;
 use super::place::{LocationMatch, Locations, is_for_every_script, matched};
 use super::precedence::{are_disjoint, note_overridden};
 use super::restriction::{is_denied, refuses, restricts};
@@ -32,7 +34,7 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
 }
 
 /// Translates a location that passes scripts to PHP. `restricted`: patterns of earlier expressions that restrict
-/// access.
+/// access. `caches` and `root`: directives of caches of the server, and settings of the place that gets the cache.
 pub(super) fn translate(
     location: &Directive,
     expression: &str,
@@ -40,6 +42,7 @@ pub(super) fn translate(
     locations: &Locations<'_>,
     upstreams: &Upstreams,
     restricted: &[String],
+    (caches, root): (&[&Directive], &mut Settings),
 ) {
     let servers = php_address(location, upstreams).unwrap_or_default();
     let mut rest = Vec::new();
@@ -109,6 +112,7 @@ pub(super) fn translate(
         }
     }
     scope.finish();
+    cache::translate(caches, &scope.caches, root, &mut scope.notes);
     site.notes.append(&mut scope.notes);
     // A later location may refuse the other scripts.
     let refuses_others = || {

@@ -15,10 +15,10 @@ use crate::units;
 use crate::value::Value;
 
 use super::includes::is_covered;
-use super::limit;
 use super::log_format;
 use super::restriction::is_unknown_restriction;
 use super::upstream::{self, Upstreams};
+use super::{cache, limit};
 
 /// Level of the configuration that contains a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,10 @@ pub(super) struct Scope<'a> {
     auth: (Option<&'a Directive>, Option<&'a Directive>),
     /// Settings of global tables: table, key, value and line.
     globals: Vec<(&'static str, &'static str, Value, usize)>,
+    /// Directives of response caches, such as `proxy_cache`.
+    pub caches: Vec<&'a Directive>,
+    /// Directives of limits that apply to those of their level, such as `limit_rate_after`.
+    limits: Vec<&'a Directive>,
     /// Variables of `fastcgi_param`, `uwsgi_param` and `scgi_param`.
     params: Vec<(String, Value)>,
 }
@@ -68,6 +72,8 @@ impl<'a> Scope<'a> {
             auth: (None, None),
             globals: Vec::new(),
             params: Vec::new(),
+            caches: Vec::new(),
+            limits: Vec::new(),
         }
     }
 
@@ -125,10 +131,22 @@ impl<'a> Scope<'a> {
                 self.settings.set("browse", Value::Flag(false), line);
             }
             ("limit_req" | "limit_conn", _) => limit::read(directive, &mut self.settings, &mut self.notes),
-            ("limit_req_status", ["429"]) => {
-                self.notes
-                    .unneeded(directive, "requests above a limit get 429 by default");
+            ("limit_rate" | "limit_rate_after" | "limit_req_dry_run" | "limit_conn_dry_run", [_]) => {
+                self.limits.push(directive);
             }
+            ("limit_req_status" | "limit_conn_status", [status]) => match *status {
+                "429" => self
+                    .notes
+                    .unneeded(directive, "requests above a limit get 429 by default"),
+                _ => self.notes.differs(directive, "requests above a limit get 429"),
+            },
+            ("limit_req_log_level" | "limit_conn_log_level", _) => {
+                self.notes.unneeded(
+                    directive,
+                    "metrics count the requests above a limit: docs/rate-limits.md",
+                );
+            }
+            _ if cache::name(directive).is_some() => self.caches.push(directive),
             ("client_max_body_size", [size]) => self.body_size(directive, size),
             ("add_header", [name, value, rest @ ..]) => self.add_header(directive, name, value, rest),
             ("expires", [time]) => self.expires(directive, time),

@@ -13,7 +13,7 @@ use super::scope::{ConfigLevel, Scope, inherit};
 use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{conditional, location, mirror, nested};
+use super::{cache, conditional, location, mirror, nested};
 
 /// Translates a `server` block. `shared`: settings of `http`. `http_tls`: the directives `ssl_…` of `http`.
 pub(super) fn translate(
@@ -93,6 +93,13 @@ pub(super) fn translate(
         }
     }
     scope.finish();
+    cache::translate(&shared.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
+    let own = std::mem::take(&mut scope.caches);
+    let outer = shared
+        .caches
+        .iter()
+        .filter(|d| !own.iter().any(|other| other.name == d.name));
+    scope.caches = outer.copied().chain(own.iter().copied()).collect();
     inherit(&mut scope.settings, &shared.settings);
     scope.remove_hidden(shared);
     errors_to(document, &mut scope);

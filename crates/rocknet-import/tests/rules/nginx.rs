@@ -519,3 +519,33 @@ fn paths_of_applications_get_a_slash() {
         assert_eq!(import.toml.contains(redirect), expected, "{locations}: {}", import.toml);
     }
 }
+
+#[test]
+fn caches_apply_where_nginx_has_them() {
+    let app = "proxy_pass http://127.0.0.1:3000; proxy_set_header Host $host;";
+    let import = translated(&format!(
+        "proxy_cache_valid 200 5m; location / {{ {app} proxy_cache a; proxy_cache_bypass $cookie_user $arg_new; }} location \
+         /own/ {{ {app} }} location /off/ {{ {app} proxy_cache off; }}"
+    ));
+    let cache =
+        "cache = { statuses = { 200 = \"5m\" }, bypass_cookies = \"user\", bypass = { query = { new = \"~.\" } } }";
+    assert!(import.toml.contains(cache), "{}", import.toml);
+    assert_eq!(import.toml.matches("cache = false").count(), 2, "{}", import.toml);
+    // Pages of users are not stored, because the condition is not known here.
+    let php = "location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; fastcgi_cache a;";
+    let import = translated(&format!(
+        "{php} fastcgi_cache_valid 1h; fastcgi_no_cache $skip_cache; }}"
+    ));
+    assert!(
+        !import.toml.contains("cache = {") && !import.toml.contains("cache = true"),
+        "{}",
+        import.toml
+    );
+    assert!(has_note(&import, "the cache stays off"), "{:?}", import.notes);
+    let import = translated(&format!("{php} }} location /api/ {{ {app} }}"));
+    assert!(
+        import.toml.contains("cache = true") && import.toml.contains("cache = false"),
+        "{}",
+        import.toml
+    );
+}

@@ -1,6 +1,6 @@
 //! Translates access control and authentication of nginx, whose directives depend on each other.
 
-use super::{ConfigLevel, Scope, constant};
+use super::{ConfigLevel, Scope, constant, limit};
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
@@ -9,6 +9,7 @@ impl Scope<'_> {
     /// Translates access control and authentication, once their directives are collected.
     pub fn finish(&mut self) {
         self.finish_access();
+        limit::finish(&self.limits, &mut self.settings, &mut self.notes);
         let (realm, file) = self.auth;
         match (realm, file) {
             (Some(realm), _) if realm.argument(0) == "off" => {
