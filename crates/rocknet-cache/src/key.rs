@@ -177,7 +177,9 @@ pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], t
     key.push(SEPARATOR);
     key.push(if is_secure { b's' } else { b'p' });
     let authority = without_default_port(authority, is_secure);
-    key.extend(authority.iter().map(u8::to_ascii_lowercase));
+    let start = key.len();
+    key.extend_from_slice(authority);
+    key[start..].make_ascii_lowercase();
     key.push(SEPARATOR);
     key.extend_from_slice(target);
     key.push(SEPARATOR);
