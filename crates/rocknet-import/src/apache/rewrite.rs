@@ -232,9 +232,31 @@ fn translate_rule(
         true => Conditions::new(),
         false => vec![Condition::new("path", Value::texts(patterns)).negated_if(path.is_negated)],
     };
-    let is_added = add(directive, host, &both(&[paths], &tests), &action);
+    let mut alternatives = both(&[paths], &tests);
+    if matches!(action.first(), Some(("rewrite", Value::Text(target))) if target.trim_end_matches('?').ends_with(".php"))
+    {
+        alternatives.iter_mut().for_each(keep_path_info);
+    }
+    let is_added = add(directive, host, &alternatives, &action);
     guard.is_stale |= is_added && is_rewrite;
     is_added
+}
+
+/// Excepts paths after scripts, such as `/update.php/selection`, from conditions on missing files. For Apache the file
+/// is the script, which exists.
+fn keep_path_info(all: &mut Conditions) {
+    let nothing = Value::text("nothing");
+    let has_nothing = |value: &Value| match value {
+        Value::List(values) => values.contains(&nothing),
+        value => *value == nothing,
+    };
+    let is_missing = |condition: &Condition| {
+        let mut keys = condition.keys.iter();
+        !condition.is_negated && keys.any(|(key, value)| *key == "exists" && has_nothing(value))
+    };
+    if all.iter().any(is_missing) {
+        all.push(Condition::new("path", Value::text("~\\.php/")).negated_if(true));
+    }
 }
 
 /// Adds a rule for each alternative. Returns false if a rule cannot express one of them.

@@ -392,3 +392,18 @@ fn refusals_that_apply_to_fewer_requests_are_noted() {
         ]
     );
 }
+
+#[test]
+fn paths_after_scripts_are_not_missing() {
+    let import = translated(
+        "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteCond \
+         %{REQUEST_URI} !=/favicon.ico\nRewriteRule ^ index.php [L]\n",
+    );
+    let rule =
+        "exists = 'nothing'; unless = [{ path = '/favicon.ico' }, { path = '~\\\\.php/' }]; rewrite = '/index.php'";
+    assert!(
+        rules(&import).iter().any(|found| found.starts_with(rule)),
+        "{:?}",
+        rules(&import)
+    );
+}
