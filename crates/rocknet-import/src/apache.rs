@@ -29,6 +29,7 @@ mod section;
 mod setting;
 mod test;
 mod tls;
+mod traffic;
 mod variable;
 
 pub(crate) use includes::ApacheIncludes;
@@ -101,8 +102,10 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
 
 /// Returns true for directives outside of virtual hosts that apply to each of them.
 fn is_shared(directive: &Directive) -> bool {
-    const SHARED: [&str; 13] = [
+    const SHARED: [&str; 15] = [
         "Alias",
+        "CacheEnable",
+        "CacheDisable",
         "ScriptAlias",
         "Directory",
         "DirectoryMatch",
@@ -189,9 +192,10 @@ fn global_settings(global: &[&Directive], document: &mut Document, context: &Ser
         } else if directive.block.is_some() {
             section::skip(directive, document);
         } else if !context.has_read(directive) {
+            let advice = traffic::advice(directive);
             document.skip(
                 directive,
-                "write it into each site, if there is a counterpart: docs/configuration.md",
+                advice.unwrap_or("write it into each site, if there is a counterpart: docs/configuration.md"),
             );
         }
     }

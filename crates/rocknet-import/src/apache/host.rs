@@ -18,6 +18,7 @@ use super::rewrite::{self, RewriteBlock};
 use super::section;
 use super::setting::ApacheScope;
 use super::tls::ApacheTls;
+use super::traffic;
 
 /// Translates the directives of a host. `block`: its section; `None` for a file without hosts.
 pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, context: &ServerContext) -> HostDraft {
@@ -48,6 +49,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
             || names(directive, &mut host)
             || alias::translate(directive, &mut host.site, context)
             || redirect::translate(directive, &mut host)
+            || traffic::cache(directive, &mut host.site)
             || limit::translate(directive, &["/*".to_owned()], &mut host.site)
             || rewrites.read(directive)
             || proxies.read(directive))

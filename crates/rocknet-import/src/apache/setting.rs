@@ -12,6 +12,7 @@ use super::access::AccessDraft;
 use super::context::ServerContext;
 use super::expires::{self, TypeExpiry};
 use super::php;
+use super::traffic::{self, BandwidthDraft};
 
 /// Settings of a host or section while its directives are read.
 pub(super) struct ApacheScope<'c> {
@@ -20,6 +21,7 @@ pub(super) struct ApacheScope<'c> {
     access: AccessDraft,
     context: &'c ServerContext,
     expiry: Vec<TypeExpiry>,
+    bandwidth: BandwidthDraft,
 }
 
 impl<'c> ApacheScope<'c> {
@@ -30,14 +32,18 @@ impl<'c> ApacheScope<'c> {
             access: AccessDraft::default(),
             context,
             expiry: Vec::new(),
+            bandwidth: BandwidthDraft::default(),
         }
     }
 
     /// Translates a directive, or notes that it is not translated.
     pub fn read(&mut self, directive: &Directive) {
         let line = directive.line;
-        if self.access.read(directive, self.context.expand(directive.argument(0))) {
+        if self.access.read(directive, self.context.expand(directive.argument(0))) || self.bandwidth.read(directive) {
             return;
+        }
+        if let Some(advice) = traffic::advice(directive) {
+            return self.notes.skip(directive, advice);
         }
         let words = directive.words();
         match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
@@ -159,6 +165,7 @@ impl<'c> ApacheScope<'c> {
     pub fn finish(mut self) -> (Settings, Vec<Note>, bool) {
         let decides = self.access.decides();
         self.access.finish(&mut self.settings, &mut self.notes);
+        self.bandwidth.finish(&mut self.settings, &mut self.notes);
         (self.settings, self.notes, decides)
     }
 
