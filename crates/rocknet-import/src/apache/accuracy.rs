@@ -3,6 +3,8 @@
 //! A condition under which requests are refused may be wider than the original, and one under which they pass may be
 //! narrower. The opposite would open something.
 
+use crate::condition::{Condition, Conditions};
+
 /// Requests for which a translated condition holds, compared with the original condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accuracy {
@@ -46,6 +48,48 @@ impl Accuracy {
             true => Accuracy::of(self.has_only(), self.has_all()),
             false => self,
         }
+    }
+}
+
+/// Translated conditions of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tests {
+    /// Alternatives under which the rule applies; empty if it never does.
+    pub alternatives: Vec<Conditions>,
+    pub accuracy: Accuracy,
+    /// Difference from the original conditions, if there is one.
+    pub difference: Option<&'static str>,
+}
+
+/// Difference of conditions about files.
+pub(super) const OF_FILES: &str =
+    "a path after the name of a script, and a name with a leading dot, do not count as files for RockNet";
+
+impl Tests {
+    pub fn exact(alternatives: Vec<Conditions>) -> Tests {
+        Tests {
+            alternatives,
+            accuracy: Accuracy::Exact,
+            difference: None,
+        }
+    }
+
+    pub fn of(condition: Condition) -> Tests {
+        Tests::exact(vec![vec![condition]])
+    }
+
+    pub fn differing(self, accuracy: Accuracy, difference: &'static str) -> Tests {
+        let is_exact = accuracy == Accuracy::Exact;
+        Tests {
+            accuracy,
+            difference: (!is_exact).then_some(difference),
+            ..self
+        }
+    }
+
+    /// Returns the difference, unless it only concerns files that are requested with a path after their name.
+    pub fn visible_difference(&self) -> Option<&'static str> {
+        self.difference.filter(|difference| *difference != OF_FILES)
     }
 }
 

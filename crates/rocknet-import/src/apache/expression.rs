@@ -6,8 +6,8 @@ use crate::condition::escaped;
 
 use super::pcre::{Part, alternatives, normalized, parts};
 
-/// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`: true
-/// if the expression matches paths without the slash at their beginning.
+/// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`:
+/// true if the expression matches paths without the slash at their beginning.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let base = escaped(base);
     let whole = |alternative: &str| {

@@ -4,54 +4,12 @@ use crate::condition::{Condition, Conditions, both};
 use crate::directive::Directive;
 use crate::value::Value;
 
-use super::accuracy::Accuracy;
+use super::accuracy::{Accuracy, OF_FILES, Tests};
 use super::pcre::normalized;
 use super::variable::{equal, matching};
 
 /// Maximum number of alternatives of one rule, each of which becomes a rule of its own.
 const MAX_ALTERNATIVES: usize = 16;
-
-/// Translated conditions of a rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tests {
-    /// Alternatives under which the rule applies; empty if it never does.
-    pub alternatives: Vec<Conditions>,
-    pub accuracy: Accuracy,
-    /// Difference from the original conditions, if there is one.
-    pub difference: Option<&'static str>,
-}
-
-/// Difference of conditions about files.
-const OF_FILES: &str =
-    "a path after the name of a script, and a name with a leading dot, is none of a file for RockNet";
-
-impl Tests {
-    pub fn exact(alternatives: Vec<Conditions>) -> Tests {
-        Tests {
-            alternatives,
-            accuracy: Accuracy::Exact,
-            difference: None,
-        }
-    }
-
-    pub fn of(condition: Condition) -> Tests {
-        Tests::exact(vec![vec![condition]])
-    }
-
-    pub fn differing(self, accuracy: Accuracy, difference: &'static str) -> Tests {
-        let is_exact = accuracy == Accuracy::Exact;
-        Tests {
-            accuracy,
-            difference: (!is_exact).then_some(difference),
-            ..self
-        }
-    }
-
-    /// Returns the difference, unless it only concerns files that are requested with a path after their name.
-    pub fn visible_difference(&self) -> Option<&'static str> {
-        self.difference.filter(|difference| *difference != OF_FILES)
-    }
-}
 
 /// Returns the conditions under which a rule applies. Returns `None` if a condition has no counterpart. `names_groups`:
 /// true if the target refers to the groups of the last condition. `is_in_folder`: true for a rule of a folder.

@@ -5,9 +5,8 @@ use rocknet_config::model::RegexPattern;
 use crate::condition::{self, Condition, Conditions, of_equal, of_value};
 use crate::value::Value;
 
-use super::accuracy::Accuracy;
+use super::accuracy::{Accuracy, Tests};
 use super::pcre::{self, named_groups};
-use super::test::Tests;
 
 /// Differences of conditions.
 const OF_QUERY: &str =
