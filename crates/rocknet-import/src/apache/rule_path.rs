@@ -72,7 +72,8 @@ impl<'a> RulePath<'a> {
     }
 
     /// Returns the alternatives of the paths that a refusal is about; `None` if RockNet has no counterpart. They
-    /// contain the paths below `RewriteBase`, and those at the root, because the folder of a file without hosts is the root.
+    /// contain the paths below `RewriteBase`, and those at the root, because the folder of a file without hosts is the
+    /// root.
     pub fn refused(&self) -> Option<Vec<Conditions>> {
         if self.matches_all {
             return Some(vec![Conditions::new()]);

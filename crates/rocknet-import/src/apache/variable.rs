@@ -68,8 +68,8 @@ fn secure(subject: &str, text: &str, is_negated: bool) -> Option<Tests> {
     Some(Tests::of(Condition::new("scheme", Value::text(scheme))).differing(accuracy, OF_PORT))
 }
 
-/// Translates a condition about the first pass of a request through the rules. Rules of RockNet are applied once, so this
-/// is always the first pass.
+/// Translates a condition about the first pass of a request through the rules. Rules of RockNet are applied once, so
+/// this is always the first pass.
 fn first_pass(is_first: bool) -> Option<Tests> {
     Some(Tests::exact(if is_first {
         vec![Conditions::new()]
@@ -120,9 +120,9 @@ const METHODS: &str = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY D
     MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH PUT REBIND \
     REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL";
 
-/// Returns the methods of an expression such as `^(GET|HEAD)$`; `None` for other expressions. Without anchors, these are
-/// all registered methods that it matches, such as UNLOCK for `LOCK`, and those that it names. A method that is neither
-/// has no meaning for a server.
+/// Returns the methods of an expression such as `^(GET|HEAD)$`; `None` for other expressions. Without anchors, these
+/// are all registered methods that it matches, such as UNLOCK for `LOCK`, and those that it names. Other methods have
+/// no meaning for a server.
 fn methods(expression: &str, ignores_case: bool) -> Option<Value> {
     let expression = match ignores_case {
         true => expression.to_ascii_uppercase(),
