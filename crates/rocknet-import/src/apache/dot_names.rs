@@ -1,7 +1,7 @@
 //! Translates expressions of refusals, many of which are about names that begin with a dot.
 //!
-//! RockNet never serves such files, except those in `/.well-known`. Expressions for them often have a look-ahead, such as
-//! `/\.(?!well-known)`, which RockNet does not have; it becomes an exception (`unless`).
+//! RockNet never serves such files, except those in `/.well-known`. Expressions for them often have a look-ahead, such
+//! as `/\.(?!well-known)`, which RockNet does not have; it becomes an exception (`unless`).
 
 use rocknet_config::model::RegexPattern;
 
