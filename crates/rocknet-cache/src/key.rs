@@ -5,15 +5,17 @@
 //! send it (cache poisoning). A template of the configuration takes the place of host and target.
 
 use rocknet_config::model::TrustedField;
-use rocknet_config::template::Template;
+use rocknet_config::template::{Placeholder, Template, Values};
 use rocknet_handler::ExchangeRef;
 use rocknet_handler::client::Client;
 use rocknet_handler::forwarded;
 use rocknet_handler::route::Route;
-use rocknet_handler::values::{RequestId, RequestValues};
+use rocknet_handler::values::{self, RequestId, RequestValues};
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 use smallvec::SmallVec;
+
+use crate::ambiguity;
 
 /// Maximum length of a key in bytes. Requests with a longer key are not cached.
 pub const MAX_KEY: usize = 4096;
@@ -60,7 +62,8 @@ fn is_override(name: &[u8]) -> bool {
         && (OVERRIDE_PREFIXES.iter().any(begins) || OVERRIDES.iter().any(|known| equals(known, name)))
 }
 
-/// Returns the key of a request; `None` if it is too long. `template`: takes the place of host and target.
+/// Returns the key of a request; `None` if it is too long, or if the handler may read another value in the request than
+/// the template. `template`: takes the place of host and target.
 pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&Template>) -> Option<Key> {
     let request = exchange.request;
     let is_secure = exchange.tls.is_some();
@@ -78,6 +81,7 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
                 key.extend_from_slice(request.query.unwrap_or_default());
             }
         }
+        Some(template) if ambiguity::is_ambiguous(request, template) => return None,
         Some(template) => of_template(&mut key, template, exchange, route),
     }
     for field in request.fields.lines() {
@@ -122,13 +126,49 @@ fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, r
     key.push(SEPARATOR);
     key.extend_from_slice(&text);
     key.push(SEPARATOR);
+    of_differences(key, exchange.request, &values, exchange.tls.is_some());
 }
 
-/// Returns host and target of a request, as purges by URL name them.
+/// Appends what the handler gets in another form than the template: host and path are normalized there, and rules may
+/// have replaced path and query. Otherwise one client could choose the response of the clients that send the usual form.
+fn of_differences(key: &mut Key, request: &Request<'_>, values: &RequestValues<'_>, is_secure: bool) {
+    let mut append = |mark: u8, text: &[u8]| {
+        key.push(mark);
+        key.extend_from_slice(text);
+        key.push(SEPARATOR);
+    };
+    let authority = without_default_port(request.authority, is_secure);
+    if !authority.eq_ignore_ascii_case(&values.value(&Placeholder::Host)) {
+        append(b'a', authority);
+    }
+    let path = values.value(&Placeholder::Path);
+    let (target_path, target_query) = path_and_query(request);
+    if target_path != &path[..] {
+        append(b't', target_path);
+    }
+    if request.path != &path[..] && request.path != target_path {
+        append(b'p', request.path);
+    }
+    if target_query != request.query {
+        append(b'q', target_query.unwrap_or_default());
+    }
+}
+
+/// Returns path and query of the target as received.
+fn path_and_query<'r>(request: &Request<'r>) -> (&'r [u8], Option<&'r [u8]>) {
+    let target = values::origin_form(request);
+    match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], Some(&target[at + 1..])),
+        None => (target, None),
+    }
+}
+
+/// Returns host and path of a request, as purges by URL name them. The query is left out, because the response is also
+/// sent for other queries.
 pub fn url_of(request: &Request<'_>, is_secure: bool) -> Box<[u8]> {
     let mut url = without_default_port(request.authority, is_secure).to_ascii_lowercase();
     url.push(SEPARATOR);
-    url.extend_from_slice(request.target);
+    url.extend_from_slice(path_and_query(request).0);
     url.into()
 }
 
@@ -143,16 +183,19 @@ pub struct KeyParts<'k> {
     pub target: &'k [u8],
     /// True if a template has made the key, so that host and target are not known.
     pub is_template: bool,
+    /// True if `target` is only the path.
+    pub is_path: bool,
 }
 
 impl<'k> KeyParts<'k> {
-    /// Returns the parts with the host and target of [`url_of`].
+    /// Returns the parts with the host and path of [`url_of`].
     pub fn with_url(self, url: &'k [u8]) -> KeyParts<'k> {
         let mut parts = url.splitn(2, |byte| *byte == SEPARATOR);
         KeyParts {
             authority: parts.next().unwrap_or_default(),
             target: parts.next().unwrap_or_default(),
             is_template: false,
+            is_path: true,
             ..self
         }
     }
@@ -168,6 +211,7 @@ pub fn parts(key: &[u8]) -> Option<KeyParts<'_>> {
         authority,
         target: parts.next()?,
         is_template: scheme.is_ascii_uppercase(),
+        is_path: false,
     })
 }
 

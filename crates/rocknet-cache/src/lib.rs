@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod ambiguity;
 pub mod cache_control;
 mod cached_route;
 mod cookies;

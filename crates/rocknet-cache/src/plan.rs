@@ -1,5 +1,6 @@
 //! Decides on the use of the cache for a request, and looks up its response.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use rocknet_handler::services::Services;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
+use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_routing::rules::{LookupError, RequestFacts};
 
 use crate::cache_control::Directives;
@@ -59,6 +61,14 @@ impl RequestFacts for Facts<'_> {
     }
 }
 
+/// Returns the path that conditions test. The handler has another one if no file can have the path.
+fn condition_path<'p>(exchange: &ExchangeRef<'p>) -> Cow<'p, str> {
+    match exchange.is_file_path {
+        true => Cow::Borrowed(exchange.path),
+        false => SafePath::for_rules(exchange.request.path).map_or(Cow::Borrowed(exchange.path), Cow::Owned),
+    }
+}
+
 impl CachedRoute {
     /// Decides on the use of the cache.
     pub fn plan(&self, exchange: &ExchangeRef<'_>) -> Plan {
@@ -75,7 +85,7 @@ impl CachedRoute {
             // The application may know the user by the certificate.
             || exchange.tls.is_some_and(|tls| tls.client.is_some())
             || cookies::has_any(&self.settings.bypass_cookies, &request.fields)
-            || self.bypass.as_ref().is_some_and(|bypass| bypass.matches(request, exchange.path, &Facts(exchange)));
+            || self.bypass.as_ref().is_some_and(|bypass| bypass.matches(request, &condition_path(exchange), &Facts(exchange)));
         if is_bypassed {
             return Plan::Bypass(Forwarded::Bypass);
         }

@@ -104,6 +104,10 @@ impl Purge {
                 target,
                 is_prefix,
             } => {
+                let target = match key.is_path {
+                    true => target.split('?').next().unwrap_or_default(),
+                    false => target,
+                };
                 authority.as_bytes() == key.authority
                     && match is_prefix {
                         true => key.target.starts_with(target.as_bytes()),
@@ -164,6 +168,9 @@ impl<'p> PurgeSet<'p> {
     }
 
     fn selects_key(&self, key: &KeyParts<'_>) -> bool {
+        if key.is_path && self.targets.values().flatten().any(|purge| purge.may_select(key)) {
+            return true;
+        }
         let at_target = self.targets.get(key.target).into_iter().flatten();
         self.scanned.iter().chain(at_target).any(|purge| purge.may_select(key))
     }
@@ -206,6 +213,7 @@ mod tests {
             authority: b"h",
             target: b"/a/b?c",
             is_template: false,
+            is_path: false,
         };
         for (purge, expected) in [
             (of(Some(Purge::everything()), None), true),

@@ -35,7 +35,7 @@ pub struct StoredResponse {
     pub variation: Variation,
     /// Tags by which the response can be purged.
     pub tags: Arc<[Box<str>]>,
-    /// Host and target of its request if a template has made its key.
+    /// Host and path of its request if a template has made its key.
     pub url: Option<Box<[u8]>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Storable {
     pub tags: Arc<[Box<str>]>,
     /// Fields that concern only this server.
     pub server_fields: FieldList,
-    /// Host and target of the request if a template makes the key.
+    /// Host and path of the request if a template makes the key.
     pub url: Option<Box<[u8]>>,
 }
 
@@ -148,6 +148,7 @@ impl StoredResponse {
             + self.server_fields.memory_size()
             + self.body.len()
             + self.variation.memory_size()
+            + self.url.as_ref().map_or(0, |url| url.len())
             + tags
     }
 }
