@@ -5,10 +5,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns the root of the checkout: the folder above this crate.
+/// Returns the root of the checkout: the folder above this crate. `cargo run` sets the folder of the crate in the
+/// environment; a program that is started without cargo uses the folder in which it was built.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    let here = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    here.parent().unwrap_or(&here).to_path_buf()
 }
 
 /// Returns the target folder of cargo. `bench/floor`, a separate workspace, is built into a folder below the target

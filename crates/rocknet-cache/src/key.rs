@@ -130,7 +130,8 @@ fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, r
 }
 
 /// Appends what the handler gets in another form than the template: host and path are normalized there, and rules may
-/// have replaced path and query. Otherwise one client could choose the response of the clients that send the usual form.
+/// have replaced path and query. Otherwise one client could choose the response of the clients that send the usual
+/// form.
 fn of_differences(key: &mut Key, request: &Request<'_>, values: &RequestValues<'_>, is_secure: bool) {
     let mut append = |mark: u8, text: &[u8]| {
         key.push(mark);
