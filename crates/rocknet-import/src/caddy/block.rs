@@ -14,6 +14,7 @@ use crate::settings::Settings;
 use crate::value::Value;
 
 use super::action;
+use super::forward_auth;
 use super::limit;
 use super::matcher::{self, PathMatcher};
 use super::place::BlockPlace;
@@ -296,6 +297,15 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
         ("header", words) => header(directive, words, &mut settings, site),
+        ("basic_auth" | "basicauth", _) if forward_auth::has_authority(site) => {
+            settings.close(line);
+            let message =
+                "a place has passwords or an authority, so `deny = \"all\"` denies every client here: write `auth`";
+            site.skip(directive, message);
+        }
+        ("forward_auth", upstreams) if let Some(auth) = forward_auth::value(directive, upstreams, site) => {
+            settings.set("auth", auth, line);
+        }
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
         ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);

@@ -218,7 +218,7 @@ fn transport(block: &Directive, proxy: &mut ProxySettings, notes: &mut Vec<Note>
 }
 
 /// Returns the URL of an upstream; `None` if it has placeholders, a range of ports, or a path.
-fn server(address: &str) -> Option<String> {
+pub(super) fn server(address: &str) -> Option<String> {
     if address.contains(['{', '*']) {
         return None;
     }

@@ -167,8 +167,16 @@ impl<'a> Scope<'a> {
             }
             (name, _) if is_unknown_restriction(name) => {
                 self.settings.close(line);
-                let message = "this restriction has no counterpart, so `deny = \"all\"` denies every client here; write \
-                     `allow` and `auth`: docs/access.md";
+                let message = match name {
+                    "auth_request" => {
+                        "the server that authorizes requests is not translated, so `deny = \"all\"` denies every client \
+                         here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: docs/forward-auth.md"
+                    }
+                    _ => {
+                        "this restriction has no counterpart, so `deny = \"all\"` denies every client here; write `allow` \
+                         and `auth`: docs/access.md"
+                    }
+                };
                 self.notes.skip(directive, message);
             }
             ("proxy_pass" | "grpc_pass" | "fastcgi_pass" | "uwsgi_pass" | "scgi_pass", [_]) => {

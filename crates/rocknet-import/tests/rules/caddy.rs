@@ -140,3 +140,26 @@ fn blocks_for_endings_do_not_become_settings_of_the_site() {
         import.notes
     );
 }
+
+#[test]
+fn authorities_are_translated_unless_passwords_apply_too() {
+    let forward = "forward_auth a:9091 {\nuri /verify\ncopy_headers Remote-User Remote-Groups\n}";
+    let password = "basic_auth {\nbob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}";
+    let auth = "auth = { forward = \"http://a:9091/verify\", headers = [\"Remote-User\", \"Remote-Groups\"] }";
+    let import = translated(forward);
+    assert!(
+        import.toml.contains(auth) && !import.toml.contains("deny"),
+        "{}",
+        import.toml
+    );
+    for text in [
+        format!("{forward}\n{password}"),
+        format!("{password}\n{forward}"),
+        "forward_auth a:9091 {\nuri /verify\ncopy_headers A>B\n}".to_owned(),
+        "forward_auth a:9091 {\nuri /verify?{query}\n}".to_owned(),
+        "forward_auth a:9091".to_owned(),
+    ] {
+        let import = translated(&text);
+        assert!(import.toml.contains("deny = \"all\""), "{text}\n{}", import.toml);
+    }
+}
