@@ -63,6 +63,8 @@ pub struct Status {
     pub bytes_sent: u64,
     /// Responses by status class.
     pub responses: Responses,
+    /// Requests above the limits (`limit`) of the configuration.
+    pub limited: LimitedRequests,
     /// Response times of the busiest sites, busiest first.
     pub durations: Vec<SiteDurations>,
     /// Number of responses of all sites by response time: the entry at index `i` counts the responses that took less
@@ -79,6 +81,17 @@ pub struct Status {
     pub snapshots: u64,
     /// Error of the last reload; `None` if that reload was successful, or before the first reload.
     pub last_reload_error: Option<String>,
+}
+
+/// Requests above the limits that are in use. A limit that a reload removes takes its numbers with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LimitedRequests {
+    /// Number of requests that were refused.
+    pub refused: u64,
+    /// Number of requests that had to wait.
+    pub delayed: u64,
 }
 
 /// Connections by version of HTTP.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rocknet_config::model::{Amount, Limit};
+use rocknet_control::status::LimitedRequests;
 use rocknet_handler::guard::Guard;
 use rocknet_limit::{BandwidthTable, Budget, ConnectionTable, RateTable};
 
@@ -113,6 +114,16 @@ impl LimitRegistry {
         let guard = make();
         insert(&mut lock(&self.guards), id, Arc::downgrade(&guard));
         guard
+    }
+
+    /// Returns the numbers of requests above the limits in use.
+    pub fn requests(&self) -> LimitedRequests {
+        let mut sum = LimitedRequests::default();
+        for state in lock(&self.states).values().filter_map(Weak::upgrade) {
+            sum.refused += state.refused.load(Ordering::Relaxed);
+            sum.delayed += state.delayed.load(Ordering::Relaxed);
+        }
+        sum
     }
 
     /// Returns the limits in use, sorted by site and route.

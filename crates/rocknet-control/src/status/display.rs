@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{IntervalLoad, MAX_SHOWN, Protocols, Responses, SiteDurations, Status};
+use super::{IntervalLoad, LimitedRequests, MAX_SHOWN, Protocols, Responses, SiteDurations, Status};
 use crate::text;
 
 /// Writes a line with a name and a value for each property. A property with several values has a line for each value,
@@ -86,6 +86,10 @@ impl fmt::Display for Status {
                 .map(|(class, number)| format!("{class} {}", text::count(*number)))
                 .join(", "),
         )?;
+        if self.limited != LimitedRequests::default() {
+            let [refused, delayed] = [self.limited.refused, self.limited.delayed].map(text::count);
+            row("limits", format!("{refused} requests refused, {delayed} delayed"))?;
+        }
         row("sent", text::bytes(self.bytes_sent))?;
         for (index, durations) in self.durations.iter().take(DURATIONS_SHOWN).enumerate() {
             let SiteDurations {
@@ -229,6 +233,7 @@ mod tests {
                     p99_us: 1_572_863,
                 },
             ],
+            limited: LimitedRequests::default(),
             duration_counts: vec![1, 2],
             cache: Cache {
                 entries: 42,
@@ -277,6 +282,10 @@ reloads      3
             workers: 1,
             worker_restarts: 3,
             tunnels_open: 1_000,
+            limited: LimitedRequests {
+                refused: 2_000,
+                delayed: 3,
+            },
             log_drops: 1_000,
             last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
             ..sample()
@@ -285,6 +294,7 @@ reloads      3
         for line in [
             "workers      1 thread, restarts after failures: 3\n",
             "tunnels      1,000 open\n",
+            "limits       2,000 requests refused, 3 delayed\n",
             "log          1,000 records lost: the disk or pipe is too slow, or full\n",
             "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",
         ] {

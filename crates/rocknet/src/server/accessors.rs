@@ -45,6 +45,7 @@ impl Server {
             snapshots: self.shared.registries.snapshots() as u64,
             last_reload_error: state.last_reload_error.clone(),
             log_drops: self.shared.logger.drops(),
+            limited: self.shared.registries.limits.requests(),
             http3_ports,
             ..report::status(
                 &state.snapshot,

@@ -30,6 +30,8 @@ pub struct Sample {
     pub bytes_per_second: f64,
     /// Responses with a status of 500 or above, per second.
     pub server_errors_per_second: f64,
+    /// Requests that limits have refused, per second.
+    pub refused_per_second: f64,
     /// Response times during the interval.
     pub latency: Latency,
     /// CPU time in percent of one core.
@@ -152,6 +154,7 @@ impl Sample {
             requests_per_second: rate(before.requests, now.requests),
             bytes_per_second: rate(before.bytes_sent, now.bytes_sent),
             server_errors_per_second: rate(before.responses.server_error, now.responses.server_error),
+            refused_per_second: rate(before.limited.refused, now.limited.refused),
             latency: Latency::of(&durations::between(&before.duration_counts, &now.duration_counts)),
             cpu_percent: rate(before.cpu_ms, now.cpu_ms) / 10.0,
             memory_bytes: now.memory_bytes,
@@ -195,6 +198,7 @@ impl SampleHistory {
 #[cfg(test)]
 mod tests {
     use rocknet_control::Responses;
+    use rocknet_control::status::LimitedRequests;
 
     use super::*;
 
@@ -211,6 +215,10 @@ mod tests {
                     ..Responses::default()
                 },
                 duration_counts: vec![0, requests],
+                limited: LimitedRequests {
+                    refused: requests / 10,
+                    ..LimitedRequests::default()
+                },
                 ..Status::default()
             },
             routes: routes
@@ -240,6 +248,7 @@ mod tests {
             p99_us: Some(15),
         };
         assert_eq!(sample.latency, latency);
+        assert_eq!(sample.refused_per_second, 50.0);
         let sites: Vec<_> = (sample.sites.iter())
             .map(|site| (site.site.as_str(), site.responses_per_second))
             .collect();

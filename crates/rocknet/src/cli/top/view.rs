@@ -48,6 +48,10 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
 
 fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
     let version = text::sanitized(&status.version, MAX_NAME);
+    let refused = match sample.refused_per_second {
+        0.0 => String::new(),
+        refused => format!("; {refused:.1} requests/s refused by limits"),
+    };
     vec![
         Line::from(format!(
             "RockNet {version}, process {}, up for {}",
@@ -62,7 +66,7 @@ fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
             sample.server_errors_per_second
         )),
         Line::from(format!(
-            "{} connections: {}",
+            "{} connections: {}{refused}",
             text::count(sample.connections_open),
             versions(sample)
         )),
@@ -179,6 +183,7 @@ mod tests {
             requests_per_second: 1_234.4,
             bytes_per_second: 2_048.0,
             server_errors_per_second: 0.5,
+            refused_per_second: 20.25,
             cpu_percent: 37.0,
             memory_bytes: 15 << 20,
             latency,
@@ -223,7 +228,7 @@ mod tests {
         let shown = drawn(100, 30);
         for part in [
             "RockNet 0.1.0, process 7, up for 1 min 1 s",
-            "12 connections: HTTP/1 0, HTTP/2 3, HTTP/3 0",
+            "12 connections: HTTP/1 0, HTTP/2 3, HTTP/3 0; 20.2 requests/s refused by limits",
             "5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
             "1234 requests/s",
             "CPU 37 %",
