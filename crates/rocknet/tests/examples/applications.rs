@@ -71,6 +71,7 @@ fn wordpress_runs_no_script_that_is_not_for_clients() {
             "wp-content/debug.log",
             "wp-content/uploads/2026/a.jpg",
             "wp-content/uploads/2026/x.php",
+            "files/x/index.php",
             "readme.txt",
         ],
     );
@@ -109,6 +110,9 @@ fn wordpress_runs_no_script_that_is_not_for_clients() {
             ("/wp-includes/theme-compat/header.php", 403, &["!X-Seen"], ""),
             ("/wp-content/uploads/2026/x.php", 403, &["!X-Seen"], ""),
             ("/.htaccess", 404, &[], ""),
+            ("/xmlrpc.php/x", 403, &["!X-Seen"], ""),
+            ("/wp-login.php/x.css", 404, &["!X-Seen", "!Cache-Control"], ""),
+            ("/files/x/", 403, &["!X-Seen"], ""),
             ("/wp-includes/a.css?ver=6", 200, &[YEAR], "wp-includes/a.css"),
             ("/wp-content/uploads/2026/a.jpg", 200, &[YEAR], "wp-content"),
             ("/wp-content/none.css", 404, &["!Cache-Control", "!X-Seen"], ""),
@@ -206,6 +210,7 @@ fn laravel_runs_its_front_controller_only() {
             "public/app.css",
             "public/files/a.txt",
             "storage/app/public/a.png",
+            "storage/app/public/x/index.php",
         ],
     );
     let safe = &[
@@ -246,6 +251,7 @@ fn laravel_runs_its_front_controller_only() {
             ("/../.env", 400, &["!X-Seen"], ""),
             ("/.well-known/security.txt", 200, &[], "public/.well-known"),
             ("/storage/a.png", 200, &[], "storage/app"),
+            ("/storage/x/", 404, &["!X-Seen"], ""),
             (
                 "/storage/private.pdf?signature=s",
                 200,
@@ -321,6 +327,7 @@ fn drupal_keeps_its_parts_private_and_its_files_in_browsers() {
             "sites/default/private/a.pdf",
             "sites/default/files/a.txt",
             "sites/default/files/x.php",
+            "sites/default/files/y/index.php",
             "sites/default/files/css/css_a.css",
             "sites/default/files/css/css_a.css.gz",
             "vendor/x.php",
@@ -358,6 +365,12 @@ fn drupal_keeps_its_parts_private_and_its_files_in_browsers() {
             ("/sites/default/settings.php.bak", 403, &[], ""),
             ("/sites/default/private/a.pdf", 403, &[], ""),
             ("/sites/default/files/x.php", 403, &["!X-Seen"], ""),
+            (
+                "/sites/default/files/y/",
+                200,
+                &[],
+                "/sites/default/files/y/ by /index.php",
+            ),
             ("/vendor/x.php", 404, &["!X-Seen"], ""),
             ("/core/core.services.yml", 403, &[], ""),
             ("/core/CORE.SERVICES.YML", 403, &[], ""),
