@@ -56,6 +56,8 @@ pub enum Decision {
     Challenge {
         /// Value of `WWW-Authenticate`.
         www_authenticate: Arc<str>,
+        /// True if the credentials are wrong, and the client has not tried them before.
+        is_guess: bool,
     },
     /// 429: the client tried too many wrong passwords. Passwords that are being verified count too.
     Throttled {
@@ -123,7 +125,7 @@ impl Access {
             Authentication::Open => Check::Decided(Decision::Granted { user: None }),
             Authentication::External => Check::Authenticate,
             Authentication::Basic(auth) => match authorization.and_then(Credentials::parse) {
-                None => Check::Decided(auth.challenge()),
+                None => Check::Decided(auth.challenge(false)),
                 Some(credentials) => auth.check(now_ms, client, credentials),
             },
         }
@@ -236,7 +238,7 @@ impl Basic {
             return Step::Decided(granted(&user));
         }
         match self.state.attempts.begin(client, tag(&fingerprint), now_ms) {
-            Admission::KnownWrong => Step::Decided(self.challenge()),
+            Admission::KnownWrong => Step::Decided(self.challenge(false)),
             Admission::Throttled { retry_after_s } => Step::Decided(Decision::Throttled { retry_after_s }),
             Admission::Attempt => Step::Verify(Attempt {
                 state: Arc::clone(&self.state),
@@ -249,9 +251,10 @@ impl Basic {
         }
     }
 
-    fn challenge(&self) -> Decision {
+    fn challenge(&self, is_guess: bool) -> Decision {
         Decision::Challenge {
             www_authenticate: Arc::clone(&self.www_authenticate),
+            is_guess,
         }
     }
 }
@@ -316,8 +319,8 @@ impl Pending {
             // `Basic::step` never returns this step.
             Step::CheckFile => BUSY,
             Step::Verify(attempt) => match attempt.run(&self.credentials, now_ms) {
-                Some(user) => granted(&user),
-                None => basic.challenge(),
+                Ok(user) => granted(&user),
+                Err(WrongPassword { is_guess }) => basic.challenge(is_guess),
             },
         }
     }
@@ -336,14 +339,20 @@ struct Attempt {
     is_ended: bool,
 }
 
+/// Result of credentials that are wrong.
+struct WrongPassword {
+    /// True if the client has not tried them before.
+    is_guess: bool,
+}
+
 impl Attempt {
     /// Returns the user if the password is right.
-    fn run(mut self, credentials: &Credentials, now_ms: u64) -> Option<Arc<User>> {
+    fn run(mut self, credentials: &Credentials, now_ms: u64) -> Result<Arc<User>, WrongPassword> {
         let State { verified, attempts, .. } = &*self.state;
         let tag = tag(&self.fingerprint);
         // A concurrent request with the same credentials may have been decided in the meantime.
         if attempts.is_wrong(self.client, tag, now_ms) {
-            return None;
+            return Err(WrongPassword { is_guess: false });
         }
         // The password is verified for an unknown name too, so that the time does not reveal that the name is unknown.
         let is_right = self.is_known && verified.contains(&self.fingerprint, now_ms)
@@ -352,8 +361,9 @@ impl Attempt {
         if is_right {
             verified.insert(self.fingerprint, now_ms);
             attempts.succeed(self.client, tag);
-            return Some(Arc::clone(&self.user));
+            return Ok(Arc::clone(&self.user));
         }
+        let is_guess = !attempts.is_wrong(self.client, tag, now_ms);
         if let Some(retry_after_s) = attempts.fail(self.client, tag, now_ms) {
             let client = self.client;
             tracing::warn!(
@@ -361,7 +371,7 @@ impl Attempt {
                  {retry_after_s} s"
             );
         }
-        None
+        Err(WrongPassword { is_guess })
     }
 }
 

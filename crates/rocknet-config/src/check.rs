@@ -25,6 +25,7 @@ use crate::context::Check;
 use crate::file::Table;
 use crate::finding::{Code, Finding, Severity};
 use crate::model::Config;
+use crate::value::ban;
 
 /// Checks a whole configuration. A value with an error, which `check` then contains, has its default, or is missing.
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
@@ -32,6 +33,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     let (server, limits, log, cache) = server::build(check, root);
     let admin = admin::build(check, root.table("admin"));
     let tracing = tracing::build(check, root.table("tracing"));
+    let ban = ban::build(check, root);
     let tls = tls::build(check, root.table("tls"));
     let context = site::SiteContext {
         user: server.user.as_deref(),
@@ -49,6 +51,7 @@ pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
         cache,
         admin,
         tracing,
+        ban,
         tls,
         sites: Vec::new(),
         host_folders,

@@ -5,6 +5,7 @@ mod access;
 pub(crate) mod acme;
 mod admin;
 mod application;
+mod ban;
 mod browse;
 mod cache;
 mod cgi;
@@ -67,6 +68,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         limit::KEYS,
         admin::KEYS,
         tracing::KEYS,
+        ban::KEYS,
     ]
     .into_iter()
     .flatten()

@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod access_log;
 pub(crate) mod address;
 pub(crate) mod auth;
+pub(crate) mod ban;
 pub(crate) mod browse;
 pub(crate) mod cgi;
 pub(crate) mod condition;

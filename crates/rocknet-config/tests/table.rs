@@ -94,6 +94,9 @@ fn a_default_written_out_changes_nothing() {
                 let short = parse(&config_with(Section::Site, "cors = true")).unwrap();
                 expected.sites[0].settings.cors = short.sites[0].settings.cors.clone();
             }
+            if *section == Section::Ban {
+                expected.ban = parse(&config_with(Section::Top, "ban = true")).unwrap().ban;
+            }
             if *section == Section::ResponseCache {
                 let short = parse(&config_with(Section::Site, "cache = true")).unwrap();
                 expected.sites[0].settings.cache = short.sites[0].settings.cache.clone();

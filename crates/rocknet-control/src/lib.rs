@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod ban;
 pub mod certificate;
 #[cfg(unix)]
 pub mod client;

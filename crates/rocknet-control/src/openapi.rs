@@ -9,6 +9,7 @@ use crate::api::{
     ApiError, Done, ENDPOINTS, EVENT_STREAM, Endpoint, GrantedPermission, JSON, LogLevel, LogLevelChange, Method,
     OPEN_METRICS, Permission,
 };
+use crate::ban::{BanList, BannedAddress, NewBan, OffenderSummary};
 use crate::certificate::CertificateSummary;
 use crate::config::{Candidate, Change, Checked, ConfigState, ConfigText, Edits, Replacement, Saved, Undo};
 use crate::dashboard::DashboardLink;
@@ -147,6 +148,8 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
         (Method::Get, "/api/config/history") => schemas.subschema_for::<Vec<Change>>(),
         (Method::Get, "/api/certificates") => schemas.subschema_for::<Vec<CertificateSummary>>(),
         (Method::Get, "/api/upstreams") => schemas.subschema_for::<Vec<UpstreamSummary>>(),
+        (Method::Get, "/api/bans") => schemas.subschema_for::<BanList>(),
+        (Method::Get, "/api/offenders") => schemas.subschema_for::<Vec<OffenderSummary>>(),
         (Method::Get, "/api/php") => schemas.subschema_for::<Vec<PhpPoolSummary>>(),
         (Method::Get, "/api/doctor") => schemas.subschema_for::<Vec<DoctorCheck>>(),
         (Method::Get, "/api/site/visit") => schemas.subschema_for::<SiteVisit>(),
@@ -186,6 +189,8 @@ fn body(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Option<Schema> {
         (Method::Post, "/api/upstreams/drain" | "/api/upstreams/enable") => of::<UpstreamAddress>(schemas),
         (Method::Post, "/api/upgrade") => of::<UpgradeOrder>(schemas),
         (Method::Post, "/api/php/restart" | "/api/php/start" | "/api/php/stop") => of::<PhpPoolName>(schemas),
+        (Method::Post, "/api/bans/add") => of::<NewBan>(schemas),
+        (Method::Post, "/api/bans/lift") => of::<BannedAddress>(schemas),
         (Method::Post, "/api/responses/purge") => of::<ResponsePurge>(schemas),
         _ => None,
     }

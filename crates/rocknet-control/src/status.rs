@@ -73,6 +73,8 @@ pub struct Status {
     pub duration_counts: Vec<u64>,
     /// State of the file cache.
     pub cache: Cache,
+    /// Number of bans of clients, and of networks that operators have banned.
+    pub bans: u64,
     /// Number of log records dropped because a disk or pipe was too slow or full.
     pub log_drops: u64,
     /// Number of successful reloads of the configuration.

@@ -6,13 +6,17 @@
 //! A [`RateTable`] has one bucket for each key of a limit, such as a client. [`RateTable::take`] decides about a
 //! request by [`Rate::take`], the generic cell rate algorithm: one number for each key, and no timer.
 //!
-//! The crate starts no thread, opens no socket and reads no clock: times are arguments, in nanoseconds of a monotonic
-//! clock. Keys are hashes that the caller makes with a secret seed.
+//! A [`bans::BanTable`] has the banned clients, and [`offenders::Offenders`] the clients with the most offences.
+//!
+//! The crate starts no thread, opens no socket and reads no clock: times are arguments. Keys of rates are hashes that
+//! the caller makes with a secret seed.
 #![forbid(unsafe_code)]
 
 pub mod bandwidth;
+pub mod bans;
 pub mod connections;
 pub mod gcra;
+pub mod offenders;
 pub mod table;
 
 pub use bandwidth::{BandwidthPart, BandwidthTable};

@@ -185,7 +185,7 @@ impl QuicEndpoint {
     }
 
     /// Receives datagrams and passes them to their connections. Ready when there is a new connection, which needs a
-    /// task that polls it. `has_room` returns true if another connection may be accepted.
+    /// task that polls it. `decide` decides about a new connection.
     ///
     /// # Errors
     ///
@@ -193,11 +193,11 @@ impl QuicEndpoint {
     pub fn poll_accept(
         &mut self,
         context: &mut Context<'_>,
-        has_room: impl Fn() -> bool,
+        decide: impl Fn(SocketAddr) -> NewConnection,
     ) -> Poll<io::Result<Connection>> {
         self.poll_timers(context);
         self.poll_blocked(context)?;
-        self.receive_forwarded(context, &has_room);
+        self.receive_forwarded(context, &decide);
         if !self.receives {
             let accepted = self.accepted.pop_front();
             return accepted.map_or(Poll::Pending, |it| Poll::Ready(Ok(it)));
@@ -210,7 +210,7 @@ impl QuicEndpoint {
             let mut buffers = mem::take(&mut self.buffers);
             let received = self.shared.socket.borrow().poll_receive(context, &mut buffers);
             if let Poll::Ready(Ok(())) = received {
-                self.receive(context.waker(), &buffers, &has_room);
+                self.receive(context.waker(), &buffers, &decide);
             }
             self.buffers = buffers;
             match received {
@@ -259,7 +259,7 @@ impl QuicEndpoint {
     }
 
     /// Handles the datagrams that other workers, or another process, have passed to this worker.
-    fn receive_forwarded(&mut self, context: &Context<'_>, has_room: &impl Fn() -> bool) {
+    fn receive_forwarded(&mut self, context: &Context<'_>, decide: &impl Fn(SocketAddr) -> NewConnection) {
         let waiting = self.inbox.take(context.waker());
         if waiting.is_empty() {
             return;
@@ -279,7 +279,7 @@ impl QuicEndpoint {
                 length: bytes.len(),
                 segment: bytes.len(),
             };
-            let acceptor = self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), has_room);
+            let acceptor = self.handle(context.waker(), now, &meta, BytesMut::from(&bytes[..]), decide);
             // This worker has stopped since the datagram was passed to it, and another worker accepts the connection.
             if let Some(worker) = acceptor {
                 self.forward(worker, &meta, &bytes);
@@ -290,7 +290,7 @@ impl QuicEndpoint {
     }
 
     /// Handles received datagrams, and passes those of other workers or older processes on.
-    fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, has_room: &impl Fn() -> bool) {
+    fn receive(&mut self, waker: &Waker, buffers: &RecvBuffers, decide: &impl Fn(SocketAddr) -> NewConnection) {
         let now = Instant::now();
         self.relays.retain_open();
         for (meta, datagrams) in buffers.batches() {
@@ -304,7 +304,7 @@ impl QuicEndpoint {
                     continue;
                 }
                 copy.extend_from_slice(datagram);
-                let acceptor = self.handle(waker, now, meta, copy.split(), has_room);
+                let acceptor = self.handle(waker, now, meta, copy.split(), decide);
                 if let Some(worker) = acceptor.or_else(|| Some(self.misrouted.take()?.worker)) {
                     self.forward(worker, meta, datagram);
                 }
@@ -345,7 +345,7 @@ impl QuicEndpoint {
         now: Instant,
         meta: &RecvMeta,
         datagram: BytesMut,
-        has_room: &impl Fn() -> bool,
+        decide: &impl Fn(SocketAddr) -> NewConnection,
     ) -> Option<u16> {
         self.response_buffer.clear();
         let core = &mut *self.shared.core.borrow_mut();
@@ -375,7 +375,13 @@ impl QuicEndpoint {
                     return Some(worker);
                 }
                 let handshakes = self.shared.handshakes.get();
-                let admission = if self.is_stopped || handshakes >= MAX_HANDSHAKES || !has_room() {
+                let decision = decide(meta.source);
+                if decision == NewConnection::Ignore {
+                    core.endpoint.ignore(incoming);
+                    return None;
+                }
+                let is_full = handshakes >= MAX_HANDSHAKES || decision == NewConnection::Refuse;
+                let admission = if self.is_stopped || is_full {
                     Admission::Refuse
                 } else if handshakes >= RETRY_THRESHOLD && incoming.may_retry() && !incoming.remote_address_validated()
                 {
@@ -426,6 +432,17 @@ impl QuicEndpoint {
         self.shared.send(waker, &mut transmit);
         None
     }
+}
+
+/// Decision of the caller on a new connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewConnection {
+    /// The connection may be accepted.
+    Accept,
+    /// The connection is refused, because there is no room.
+    Refuse,
+    /// The client gets no response.
+    Ignore,
 }
 
 /// Decision on a new connection.

@@ -24,7 +24,7 @@ mod trace;
 pub use config::{MAX_STREAMS, PING_INTERVAL, SECRET_LENGTH, SEND_WINDOW, SharedKeys, remembered_parameters};
 pub use connection::Connection;
 pub use connection_id::{ConnectionIdKey, Owner};
-pub use endpoint::{MAX_HANDSHAKES, QuicEndpoint, RETRY_THRESHOLD};
+pub use endpoint::{MAX_HANDSHAKES, NewConnection, QuicEndpoint, RETRY_THRESHOLD};
 pub use forwarding::{Forwarding, WorkerInbox};
 pub use quinn_proto::{ConnectionError, Dir, Event, StreamEvent, StreamId};
 pub use relay::{Relay, RelayReceiver, Relays};

@@ -1,6 +1,7 @@
 //! The accept loop of a worker, which also advances the worker's clock and timer wheel.
 
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,8 +11,9 @@ use rocknet_io::socket::{AcceptErrorKind, accept_error_kind};
 use rocknet_io::ticker::Ticker;
 use rocknet_io::udp::UdpSocket;
 use rocknet_io::wheel::Tick;
-use rocknet_quic::QuicEndpoint;
+use rocknet_quic::{NewConnection, QuicEndpoint};
 
+use crate::exchange::Client;
 use crate::transport;
 use crate::worker::Worker;
 
@@ -309,7 +311,7 @@ impl<'w> AcceptLoop<'w> {
             return;
         }
         while let Some(endpoint) = &mut self.quic {
-            match endpoint.poll_accept(context, || worker.connections() < max_connections) {
+            match endpoint.poll_accept(context, |source| decide(worker, source, max_connections)) {
                 Poll::Pending => return,
                 Poll::Ready(Ok(connection)) => {
                     self.start_ticking();
@@ -337,6 +339,22 @@ impl<'w> AcceptLoop<'w> {
         if is_log_due(&mut self.shortage_logged_ms, self.worker.clock.uptime_ms()) {
             tracing::warn!(address = %self.worker.address, "cannot accept connections: {error}; accepting pauses, and open connections continue");
         }
+    }
+}
+
+/// Decides about a new QUIC connection. A banned client gets no response, because its address may be forged.
+fn decide(worker: &Worker, source: SocketAddr, max_connections: usize) -> NewConnection {
+    let client = Client::Ip {
+        address: source.ip(),
+        port: source.port(),
+    };
+    if worker.is_banned(client) {
+        worker.shared.registries.bans.count_connection();
+        return NewConnection::Ignore;
+    }
+    match worker.connections() < max_connections {
+        true => NewConnection::Accept,
+        false => NewConnection::Refuse,
     }
 }
 

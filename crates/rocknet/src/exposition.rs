@@ -11,6 +11,7 @@ use rocknet_control::status::Protocols;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, UpstreamState, UpstreamSummary};
 
 use self::page::Page;
+use crate::bans::BanCounters;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
 
 /// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to
@@ -66,6 +67,8 @@ pub struct Totals {
     pub spans: (u64, u64),
     /// Stored responses.
     pub stored: StoredTotals,
+    /// Bans of clients.
+    pub bans: BanCounters,
 }
 
 /// Counters of the response cache.
@@ -92,6 +95,7 @@ pub fn render(measured: &Measured) -> String {
     php(&mut page, &measured.php);
     cache_and_log(&mut page, &measured.status);
     stored_responses(&mut page, &measured.totals.stored);
+    bans(&mut page, &measured.totals.bans);
     reloads(&mut page, measured);
     spans(&mut page, measured.totals.spans);
     page.finish()
@@ -322,6 +326,24 @@ fn stored_responses(page: &mut Page, stored: &StoredTotals) {
     for (outcome, count) in &stored.requests {
         page.sample("rocknet_stored_requests_total", &[("outcome", outcome)], count);
     }
+}
+
+fn bans(page: &mut Page, bans: &BanCounters) {
+    let help = "Bans of clients and networks that last, without those of files.";
+    page.gauge("rocknet_bans", "", help, bans.active);
+    let help = "Addresses and networks of ban lists.";
+    page.gauge("rocknet_ban_list_entries", "", help, bans.listed);
+    let help = "Bans after offences, by kind of offence.";
+    page.family("rocknet_bans_begun", "counter", "", help);
+    for (offence, count) in &bans.by_offence {
+        page.sample("rocknet_bans_begun_total", &[("offence", offence)], count);
+    }
+    let help = "Bans that offences would have led to without `dry_run`.";
+    page.counter("rocknet_dry_run_bans", "", help, bans.dry_run);
+    let help = "Connections that were closed because their client is banned.";
+    page.counter("rocknet_banned_connections", "", help, bans.connections);
+    let help = "Requests that were refused because their client is banned.";
+    page.counter("rocknet_banned_requests", "", help, bans.requests);
 }
 
 fn reloads(page: &mut Page, measured: &Measured) {

@@ -35,6 +35,7 @@ pub fn metrics(server: &Server) -> String {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
             stored: stored(&server.registries().responses),
+            bans: server.registries().bans.counters(),
             ..totals(metrics)
         },
         upstream_durations: metrics.upstreams(),

@@ -6,6 +6,7 @@
 
 pub mod accept_loop;
 pub mod backend;
+pub mod bans;
 pub mod bind;
 pub mod capacity;
 pub mod endpoint;

@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         Some(Command::Upstreams(options)) => cli::remote::upstreams(&options),
         Some(Command::Php(options)) => cli::php::php(&options),
         Some(Command::Purge(options)) => cli::remote::purge(&options),
+        Some(Command::Ban(options)) => cli::ban::run(&options),
         Some(Command::Top(options)) => cli::top::run(&options),
         Some(Command::Dashboard(options)) => cli::dashboard::run(&options),
         Some(Command::Logs(options)) => cli::logs::run(&options),

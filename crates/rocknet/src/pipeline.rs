@@ -24,6 +24,7 @@
 
 mod accel_redirect;
 mod admission;
+mod banned;
 mod cache_lookup;
 mod context;
 mod deferred;
@@ -92,6 +93,11 @@ where
     R: PipelineIo,
 {
     let site = config.site(incoming.local, incoming.request.authority);
+    if worker.shared.registries.bans.has_bans()
+        && let Some(started) = banned::refuse(worker, config, incoming, site)
+    {
+        return Outcome::Started(started);
+    }
     if config.needs_preflight
         && let Some(started) = preflight(worker, config, incoming, site, io)
     {

@@ -10,6 +10,7 @@
 //!              ├─ folders     open folders of sites
 //!              ├─ responses   stored responses of proxies and applications
 //!              ├─ access      verified passwords, and clients that guess passwords
+//!              ├─ bans        banned clients, and offences of clients; thread rn-bans
 //!              ├─ limits      clients that have used up a part of a limit
 //!              ├─ filters     steps that responses pass, with a limit on files that are encoded while they are sent
 //!              ├─ archive_limit  limit on folders that are sent as zip archives
@@ -43,6 +44,7 @@ use rocknet_config::model::Config;
 use rocknet_handler::filter::Filters;
 use rocknet_telemetry::TraceExporter;
 
+use crate::bans::Bans;
 use crate::clock::TimeSource;
 use crate::files::archive::ArchiveLimit;
 use crate::files::encode::EncoderLimit;
@@ -76,6 +78,8 @@ pub struct Registries {
     /// State of access control. A reload keeps it, so that verified passwords are not verified again, and clients that
     /// guess passwords remain blocked.
     pub access: Arc<State>,
+    /// Banned clients, and offences of clients. A reload keeps them.
+    pub bans: Arc<Bans>,
     /// Limits of requests. A reload keeps them, so that clients do not start again.
     pub limits: LimitRegistry,
     /// Filters that responses pass before they are sent.
@@ -122,6 +126,7 @@ impl Registries {
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             responses: Arc::default(),
             access: State::new(random_key()),
+            bans: Arc::default(),
             limits: LimitRegistry::default(),
             filters: filter::all(&encoder_limit),
             encoder_limit,
@@ -176,6 +181,7 @@ impl Registries {
             self.libraries.stop(deadline),
             self.qlog.stop(deadline),
             self.traces.stop(deadline),
+            self.bans.stop(deadline),
         ];
         self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)

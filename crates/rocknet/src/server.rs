@@ -8,6 +8,7 @@ mod start;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,6 +65,8 @@ pub struct Server {
     php: php::PhpManager,
     /// Channels to older processes that still serve QUIC connections.
     relays: Vec<Relay>,
+    /// Folder of the state that is kept across restarts.
+    state_folder: PathBuf,
 }
 
 struct ServerState {
@@ -261,6 +264,7 @@ impl Server {
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         self.shared.registries.set_response_memory(&snapshot.config);
+        self.apply_bans(&snapshot.config);
         state.snapshot = snapshot;
         // The next reload may bind a released address immediately, so this reload waits until the sockets of the
         // address are closed.
@@ -280,6 +284,23 @@ impl Server {
             let _ = self.shared.logger.sink(&access.target, &access.format, &site.name);
         }
         Ok(())
+    }
+
+    /// Applies the settings of bans.
+    fn apply_bans(&self, config: &Config) {
+        let bans = &self.shared.registries.bans;
+        if let Err(error) = bans.configure(config) {
+            tracing::error!("ban lists are not watched, because a thread cannot be started: {error}");
+        }
+        if config.ban.is_some() {
+            bans.open_store(&self.state_folder);
+        }
+    }
+
+    /// Keeps bans in the state folder, and loads those that an earlier process has kept there. A server with `[ban]`
+    /// does so in any case.
+    pub fn keep_bans(&self) {
+        self.shared.registries.bans.open_store(&self.state_folder);
     }
 
     /// Returns each address with a worker that has not confirmed the heartbeat of an earlier call. Sends a new

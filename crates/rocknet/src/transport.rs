@@ -23,7 +23,7 @@ use crate::worker::{OpenConnection, Worker};
 
 pub use secure::PendingHandshake;
 
-/// Starts serving an accepted socket.
+/// Starts serving an accepted socket. The connection of a banned client is closed.
 ///
 /// # Errors
 ///
@@ -36,6 +36,10 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
         },
         PeerAddress::Unix => Client::Local,
     };
+    if worker.is_banned(client) {
+        worker.shared.registries.bans.count_connection();
+        return Ok(());
+    }
     let config = worker.config();
     let local = if config.sites.has_address_sites() {
         local_address(&socket)?.map(|address| address.ip())
@@ -48,6 +52,9 @@ pub fn serve(worker: &Rc<Worker>, socket: OwnedFd, peer: PeerAddress) -> io::Res
         spawn(async move {
             let mut link = link;
             if let Some((client, local)) = proxy_protocol::read(open.worker(), &mut link, client, local).await {
+                if open.worker().is_banned(client) {
+                    return open.worker().shared.registries.bans.count_connection();
+                }
                 begin(open, link, client, local);
             }
         });

@@ -24,6 +24,7 @@ use crate::backend::Backend;
 use crate::blocking::Pool;
 use crate::certificates::CertificateManager;
 use crate::clock::{Clock, MAX_TICK, ReadyLatency};
+use crate::exchange::Client;
 use crate::files::cache::{FileCache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::{LocalCounters, WorkerCounters};
@@ -244,6 +245,12 @@ impl Worker {
     #[inline]
     pub fn is_old(&self, born: Tick, config: &WorkerConfig) -> bool {
         self.wheel.now().since(born) >= config.ticks.age
+    }
+
+    /// Returns true if a client is banned.
+    #[inline]
+    pub fn is_banned(&self, client: Client) -> bool {
+        self.shared.registries.bans.is_banned(client)
     }
 
     /// Returns the number of open connections.

@@ -169,10 +169,11 @@ fn check_block(block: &str) -> Result<(), Report> {
     let block = block
         .replace("$argon2id$v=19$m=19456,t=2,p=1$…$…", HASH)
         .replace("$argon2id$…", HASH);
-    let starts_with_table = block
-        .lines()
-        .find(|line| is_text(line))
-        .is_some_and(|line| line.starts_with('[') || line.starts_with("site.") || line.starts_with("include"));
+    let starts_with_table = block.lines().find(|line| is_text(line)).is_some_and(|line| {
+        ["[", "site.", "include", "ban"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    });
     if starts_with_table {
         return check(&block, "");
     }

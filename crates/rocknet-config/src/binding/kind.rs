@@ -88,6 +88,8 @@ pub enum Section {
     Admin,
     /// `[tracing]`.
     Tracing,
+    /// `[ban]`.
+    Ban,
     /// `[site."NAME"]`.
     Site,
     /// `limits` of a site or route.
@@ -152,6 +154,7 @@ impl Section {
         Section::Cache,
         Section::Admin,
         Section::Tracing,
+        Section::Ban,
         Section::Site,
         Section::SiteLimits,
         Section::SiteLog,
@@ -192,6 +195,7 @@ impl Section {
             Section::Cache => "[cache]",
             Section::Admin => "[admin]",
             Section::Tracing => "[tracing]",
+            Section::Ban => "[ban]",
             Section::Site => "[site.\"example.com\"]",
             Section::SiteLimits => "`limits` of a site or route",
             Section::SiteLog => "`log` of a site",

@@ -2,7 +2,7 @@
 
 use crate::binding::{Binding, Kind};
 use crate::model::{
-    AccessLog, Admin, Application, Browse, Cache, Cgi, Cors, Events, Health, Host, Http3, Limits, Log, Mirror,
+    AccessLog, Admin, Application, Ban, Browse, Cache, Cgi, Cors, Events, Health, Host, Http3, Limits, Log, Mirror,
     PhpSettings, Protocol, Proxy, ResponseCache, Rotate, Server, Settings, Site, SiteTls, Spool, Tls, Tracing,
     Upstream, UpstreamRole, WeightedUpstream, ZipLimits,
 };
@@ -62,6 +62,7 @@ models! {
     Cache: Some(Cache::default()),
     Admin: Some(Admin::default()),
     Tracing: Some(Tracing::default()),
+    Ban: Some(Ban::default()),
     Tls: Some(Tls::default()),
     Site: None,
     SiteTls: None,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::admin::Admin;
+use super::ban::Ban;
 use super::browse::Browse;
 use super::host_folders::HostFolders;
 use super::http3::Http3;
@@ -33,6 +34,8 @@ pub struct Config {
     pub admin: Admin,
     /// Traces of requests.
     pub tracing: Tracing,
+    /// Bans of clients; `None`: no client is banned for its offences.
+    pub ban: Option<Ban>,
     /// TLS settings of all sites that use TLS.
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.

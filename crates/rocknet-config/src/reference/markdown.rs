@@ -94,6 +94,7 @@ pub fn markdown() -> String {
         &[Section::Admin],
     );
     write_section(&mut page, "`[tracing]`: traces of requests", "", &[Section::Tracing]);
+    write_section(&mut page, "`[ban]`: bans of clients", "", &[Section::Ban]);
     write_section(
         &mut page,
         "`[tls]`: encryption",
@@ -183,6 +184,7 @@ fn qualified(section: Section, key: &Key) -> String {
         Section::Cache => format!("cache.{}", key.name),
         Section::Admin => format!("admin.{}", key.name),
         Section::Tracing => format!("tracing.{}", key.name),
+        Section::Ban => format!("ban.{}", key.name),
         Section::Tls | Section::SiteTls => format!("tls.{}", key.name),
         Section::Ca => format!("tls.ca.{}", key.name),
         Section::TlsDns => format!("tls.dns.{}", key.name),

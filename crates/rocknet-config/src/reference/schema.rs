@@ -123,6 +123,7 @@ fn name(section: Section) -> &'static str {
         Section::Cache => "cache",
         Section::Admin => "admin",
         Section::Tracing => "tracing",
+        Section::Ban => "ban",
         Section::Site => "site",
         Section::SiteLimits => "site_limits",
         Section::SiteLog => "site_log",

@@ -14,7 +14,7 @@ use crate::route::SiteName;
 use crate::upgrade::UpgradeOrder;
 
 /// All endpoints.
-pub const ENDPOINTS: [&Endpoint; 37] = [
+pub const ENDPOINTS: [&Endpoint; 41] = [
     &STATUS,
     &SITES,
     &SITE,
@@ -45,6 +45,10 @@ pub const ENDPOINTS: [&Endpoint; 37] = [
     &STOP_PHP_POOL,
     &PURGE_FILE_CACHE,
     &PURGE_RESPONSES,
+    &BANS,
+    &ADD_BAN,
+    &LIFT_BAN,
+    &OFFENDERS,
     &DOCTOR,
     &EXPLAIN,
     &VISIT_SITE,
@@ -88,6 +92,10 @@ impl Request {
             Request::StopPhpPool(_) => &STOP_PHP_POOL,
             Request::PurgeFileCache => &PURGE_FILE_CACHE,
             Request::PurgeResponses(_) => &PURGE_RESPONSES,
+            Request::Bans => &BANS,
+            Request::AddBan(_) => &ADD_BAN,
+            Request::LiftBan(_) => &LIFT_BAN,
+            Request::Offenders => &OFFENDERS,
             Request::Doctor => &DOCTOR,
             Request::Explain(_) => &EXPLAIN,
             Request::VisitSite(_) => &VISIT_SITE,
@@ -309,6 +317,28 @@ const PURGE_RESPONSES: Endpoint = Endpoint::new(
     "/api/responses/purge",
     "Drops stored responses: those of a URL, of a URL prefix, with a tag, of a site, or all.",
     |input| from_json(input).map(Request::PurgeResponses),
+);
+
+const BANS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/bans",
+    "Banned clients and networks, and the files of ban lists.",
+    |input| without_body(input, Request::Bans),
+);
+const ADD_BAN: Endpoint = Endpoint::new(Method::Post, "/api/bans/add", "Bans an address or network.", |input| {
+    from_json(input).map(Request::AddBan)
+});
+const LIFT_BAN: Endpoint = Endpoint::new(
+    Method::Post,
+    "/api/bans/lift",
+    "Lifts the ban of an address or network.",
+    |input| from_json(input).map(Request::LiftBan),
+);
+const OFFENDERS: Endpoint = Endpoint::new(
+    Method::Get,
+    "/api/offenders",
+    "Clients with the most failed logins, missing files, refused requests and failed handshakes of the last minutes.",
+    |input| without_body(input, Request::Offenders),
 );
 
 const DOCTOR: Endpoint = Endpoint::new(

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::permission::GrantedPermission;
+use crate::ban::{BanList, OffenderSummary};
 use crate::certificate::CertificateSummary;
 use crate::config::{Change, Checked, ConfigState, ConfigText, Finding, Saved};
 use crate::dashboard::DashboardLink;
@@ -53,6 +54,10 @@ pub enum Reply {
     Certificates(Vec<CertificateSummary>),
     /// Upstreams, in the order of their addresses.
     Upstreams(Vec<UpstreamSummary>),
+    /// Bans and ban lists.
+    Bans(Box<BanList>),
+    /// Clients with the most offences, the worst first.
+    Offenders(Vec<OffenderSummary>),
     /// Pools of PHP.
     PhpPools(Vec<PhpPoolSummary>),
     /// Checks of the requirements of the server.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::ban::{BannedAddress, NewBan};
 use crate::config::{Candidate, ConfigFileName, Edits, Replacement, Undo};
 use crate::explanation::ExplainUrl;
 use crate::level::LogLevelChange;
@@ -95,6 +96,15 @@ pub enum Request {
     PurgeFileCache,
     /// Drops stored responses; the reply is [`Done`].
     PurgeResponses(ResponsePurge),
+    /// Queries the bans; the reply is a [`BanList`](crate::ban::BanList).
+    Bans,
+    /// Bans a client or network; the reply is [`Done`].
+    AddBan(NewBan),
+    /// Lifts a ban; the reply is [`Done`].
+    LiftBan(BannedAddress),
+    /// Queries the clients with the most offences; the reply is a list of
+    /// [`OffenderSummary`](crate::ban::OffenderSummary).
+    Offenders,
     /// Queries which site, route and settings apply to a URL; the reply is a [`UrlExplanation`].
     Explain(ExplainUrl),
     /// Lets the server request the start page of a site; the reply is a [`SiteVisit`].
@@ -122,6 +132,8 @@ impl Request {
             Request::UndoConfig(undo) => to_json(undo),
             Request::Upgrade(order) => to_json(order),
             Request::PurgeResponses(purge) => to_json(purge),
+            Request::AddBan(ban) => to_json(ban),
+            Request::LiftBan(address) => to_json(address),
             Request::DrainUpstream(address) | Request::EnableUpstream(address) => to_json(address),
             Request::RestartPhpPool(pool) | Request::StartPhpPool(pool) | Request::StopPhpPool(pool) => to_json(pool),
             Request::Status
@@ -142,6 +154,8 @@ impl Request {
             | Request::Upstreams
             | Request::PhpPools
             | Request::PurgeFileCache
+            | Request::Bans
+            | Request::Offenders
             | Request::Doctor
             | Request::Explain(_)
             | Request::VisitSite(_)

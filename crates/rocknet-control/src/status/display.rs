@@ -61,6 +61,9 @@ impl fmt::Display for Status {
             let open = text::count(self.http3_open);
             row("HTTP/3", format!("{open} open, UDP {}{more}", ports.join(", ")))?;
         }
+        if self.bans > 0 {
+            row("banned", format!("{} clients and networks", text::count(self.bans)))?;
+        }
         if self.tunnels_open > 0 {
             row("tunnels", format!("{} open", text::count(self.tunnels_open)))?;
         }
@@ -234,6 +237,7 @@ mod tests {
                 },
             ],
             limited: LimitedRequests::default(),
+            bans: 0,
             duration_counts: vec![1, 2],
             cache: Cache {
                 entries: 42,

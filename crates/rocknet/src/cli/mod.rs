@@ -2,6 +2,7 @@
 //! send a request to a running server are in `remote`.
 
 mod address_watch;
+pub mod ban;
 mod banner;
 mod browser;
 pub mod check;
@@ -79,6 +80,7 @@ pub enum Command {
     Upstreams(remote::UpstreamsOptions),
     Php(php::Options),
     Purge(remote::PurgeOptions),
+    Ban(ban::Options),
     Logs(logs::Options),
     Top(top::Options),
     Dashboard(dashboard::Options),

@@ -125,6 +125,7 @@ pub fn start(
         ConfigSource::ServedFolder | ConfigSource::WelcomePage => ControlAddresses::of_environment(&state.folder),
     };
     let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
+    server.keep_bans();
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;
     tracing::debug!("sandbox: {}", hooks.active_sandbox);

@@ -19,7 +19,8 @@ use sample::{Sample, SampleHistory, TimedStatus};
 
 /// Show the load of the running server, updated every second
 ///
-/// Requests per second, response times, CPU, memory, connections, the busiest sites and routes, and the upstreams. `q`
+/// Requests per second, response times, CPU, memory, connections, the busiest sites and routes, the
+/// clients with the most refused and failed requests, and the upstreams. `q`
 /// or Esc ends it.
 #[derive(Debug, clap::Args)]
 pub struct Options {
@@ -123,7 +124,14 @@ fn query(client: &mut Reconnecting<'_>) -> Result<TimedStatus, Failure> {
     let status = client.call(&Request::Status)?;
     let at = Instant::now();
     let routes = client.call(&Request::Routes)?;
-    Ok(TimedStatus { status, routes, at })
+    // A server of an earlier version does not know the request.
+    let offenders = client.call(&Request::Offenders).unwrap_or_default();
+    Ok(TimedStatus {
+        status,
+        routes,
+        offenders,
+        at,
+    })
 }
 
 /// Client that connects again if the server has closed the connection, which it does after a while without requests

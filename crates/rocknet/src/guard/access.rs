@@ -11,6 +11,7 @@ use rocknet_proto::status::Status;
 
 use super::forward::ForwardAuthority;
 use super::route::GuardRoute;
+use crate::bans::{Bans, Offence};
 use crate::blocking::Pool;
 use crate::exchange::Client;
 use crate::fixed;
@@ -59,6 +60,7 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
     let forward = forward.map(|model| ForwardAuthority::new(model, route)).transpose()?;
     Ok(Arc::new(AccessGuard {
         access,
+        bans: Arc::clone(&route.registries.bans),
         forward: forward.map(Arc::new),
     }))
 }
@@ -66,6 +68,7 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
 /// Guard that applies the access control of a route.
 struct AccessGuard {
     access: Access,
+    bans: Arc<Bans>,
     /// Authority that decides about requests that `access` leaves to it.
     forward: Option<Arc<ForwardAuthority>>,
 }
@@ -75,16 +78,26 @@ impl Guard for AccessGuard {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
         match self.access.check(now_ms, client, authorization) {
-            AccessCheck::Decided(decision) => Check::Decided(admission(decision).map(|admitted| match &self.forward {
-                // The client has not been identified, and must not appear as identified to applications.
-                Some(forward) => forward.anonymous(admitted),
-                None => admitted,
-            })),
+            AccessCheck::Decided(decision) => {
+                note(&self.bans, context.client, &decision);
+                Check::Decided(admission(decision).map(|admitted| match &self.forward {
+                    // The client has not been identified, and must not appear as identified to applications.
+                    Some(forward) => forward.anonymous(admitted),
+                    None => admitted,
+                }))
+            }
             AccessCheck::Authenticate => match &self.forward {
                 Some(forward) => forward.check(context),
                 None => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
-            AccessCheck::Verify(pending) => Check::Deferred(Box::pin(verify(context.services.pool.clone(), pending))),
+            AccessCheck::Verify(pending) => {
+                let (pool, bans, client) = (context.services.pool.clone(), Arc::clone(&self.bans), context.client);
+                Check::Deferred(Box::pin(async move {
+                    let decision = verify(pool, pending).await;
+                    note(&bans, client, &decision);
+                    admission(decision)
+                }))
+            }
         }
     }
 
@@ -101,11 +114,21 @@ impl Guard for AccessGuard {
 
 /// Verifies a password in the blocking pool. The priority is low, so that password guesses from many addresses do not
 /// delay file reads.
-async fn verify(pool: Pool, pending: access::Pending) -> Admission {
+async fn verify(pool: Pool, pending: access::Pending) -> Decision {
     let job = pool.spawn(Priority::Low, move || pending.run());
-    admission(job.await.unwrap_or(Decision::Unavailable {
+    job.await.unwrap_or(Decision::Unavailable {
         retry_after_s: RETRY_AFTER_S,
-    }))
+    })
+}
+
+/// Counts a failed login. The same wrong password counts once, because browsers repeat it.
+fn note(bans: &Arc<Bans>, client: Client, decision: &Decision) {
+    if matches!(
+        decision,
+        Decision::Challenge { is_guess: true, .. } | Decision::Throttled { .. }
+    ) {
+        bans.offend(client, Offence::Login);
+    }
 }
 
 /// Delay in seconds after which a client may retry if the pool was full or the job failed.
@@ -131,7 +154,7 @@ fn admission(decision: Decision) -> Admission {
     let (status, name, value) = match decision {
         Decision::Granted { user } => return Ok(Admitted::user(user)),
         Decision::Forbidden => return Err(Box::new(fixed::error(Status::FORBIDDEN))),
-        Decision::Challenge { www_authenticate } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
+        Decision::Challenge { www_authenticate, .. } => (Status::UNAUTHORIZED, "WWW-Authenticate", www_authenticate),
         Decision::Throttled { retry_after_s } => retry(Status::TOO_MANY_REQUESTS, retry_after_s),
         Decision::Unavailable { retry_after_s } => retry(Status::SERVICE_UNAVAILABLE, retry_after_s),
     };

@@ -114,11 +114,11 @@ impl<L: Link> ConnectionCore<L> {
         self.end == End::Open
     }
 
-    /// Returns true if the connection must end after its next response, because it has reached its maximum age or the
-    /// server stops.
+    /// Returns true if the connection must end after its next response, because it has reached its maximum age, the
+    /// server stops, or its client is banned.
     #[inline]
     pub fn should_close(&self, worker: &Worker, config: &WorkerConfig) -> bool {
-        worker.is_stopping() || worker.is_old(self.born, config)
+        worker.is_stopping() || worker.is_old(self.born, config) || worker.is_banned(self.info.client)
     }
 
     /// Stores `bytes`, except for the first `used` bytes, as unread input.

@@ -9,6 +9,7 @@ use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
+use super::offences;
 use crate::clock::microseconds;
 use crate::exchange::{Client, RequestId};
 use crate::forwarded;
@@ -23,6 +24,8 @@ use crate::worker::{Worker, WorkerConfig};
 /// Client of a connection, its TLS handshake, and its local address.
 pub struct ConnectionInfo {
     pub client: Client,
+    /// False while a QUIC connection has only early data, whose address may be forged. Offences are then not counted.
+    pub is_validated: bool,
     /// `None` for a connection in clear text.
     pub secure: Option<Rc<Handshake>>,
     /// Local address of the connection, set only if sites are selected by it. Boxed, like the next field, because each
@@ -51,9 +54,18 @@ impl ConnectionInfo {
     pub fn new(client: Client, local: Option<Box<IpAddr>>) -> ConnectionInfo {
         ConnectionInfo {
             client,
+            is_validated: true,
             secure: None,
             local,
             text: None,
+        }
+    }
+
+    /// Creates the info of a QUIC connection whose handshake is in progress. `local`: see [`ConnectionInfo::new`].
+    pub fn of_handshake(client: Client, local: Option<Box<IpAddr>>) -> ConnectionInfo {
+        ConnectionInfo {
+            is_validated: false,
+            ..ConnectionInfo::new(client, local)
         }
     }
 
@@ -85,6 +97,9 @@ impl ConnectionInfo {
             duration_us: Some(duration_us),
         };
         worker.metrics.count(route, counted);
+        if status.is_error() && self.is_validated {
+            offences::note(worker, self.client, None, Some(request), status);
+        }
         if let Some(tracer) = &config.tracer {
             self.trace_ready(worker, tracer, request, &counted, route);
         }
@@ -113,6 +128,10 @@ impl ConnectionInfo {
             duration_us: (!is_tunnel).then_some(duration_us),
         };
         worker.metrics.count(context.route_number, counted);
+        if self.is_validated && (status.is_error() || worker.shared.registries.bans.has_login_paths()) {
+            let request = context.request.as_ref().map(|request| request.view());
+            offences::note(worker, self.client, context.client, request.as_ref(), status);
+        }
         if let Some(upstream) = context.upstream.get()
             && let Some(duration) = upstream.head
         {

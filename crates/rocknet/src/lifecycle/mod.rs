@@ -23,6 +23,7 @@ pub mod drive;
 pub mod exchange;
 pub mod expiry;
 pub mod flow;
+mod offences;
 pub mod poll_handler;
 pub mod request_body;
 pub mod responder;

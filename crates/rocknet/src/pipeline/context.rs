@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rocknet_handler::guard::{Guard, Held, Identity};
+use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 use rocknet_telemetry::RequestTrace;
@@ -49,7 +50,7 @@ pub struct RequestContext {
     /// Copy of the request, set if a handler, the access log or a trace needs it. `None` if none of them does, or if
     /// the received bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
-    /// Client that sent the request; set for requests that reach a handler.
+    /// Client that sent the request; set for requests that reach a handler, and if the server trusts a proxy.
     pub client: Option<Client>,
     /// Client and connection; set only if the header fields of the route have placeholders, or the site has guards.
     connection: Option<ContextConnection>,
@@ -161,6 +162,13 @@ impl RequestContext {
             let server = &config.snapshot.config.server;
             incoming.id.get(worker, server, incoming.peer, incoming.request);
             context.id = incoming.id.clone();
+        }
+        if incoming.request.method == Method::Post && worker.shared.registries.bans.has_login_paths() {
+            // The path decides later whether the request was a login.
+            context.request.get_or_insert_with(&incoming.owned);
+        }
+        if worker.trusts_proxies.get() {
+            context.client = Some(incoming.client(worker));
         }
         let Some(applied) = applied else {
             return context;

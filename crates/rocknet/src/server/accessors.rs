@@ -44,6 +44,7 @@ impl Server {
             reloads: state.reloads,
             snapshots: self.shared.registries.snapshots() as u64,
             last_reload_error: state.last_reload_error.clone(),
+            bans: self.shared.registries.bans.active(),
             log_drops: self.shared.logger.drops(),
             limited: self.shared.registries.limits.requests(),
             http3_ports,

@@ -125,7 +125,7 @@ impl Server {
         }
         // The processes that run PHP are started with the privileges of the workers.
         accounts::apply_default(&mut config);
-        let php = php::PhpManager::new(state_folder);
+        let php = php::PhpManager::new(state_folder.clone());
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         let remembered = remembered_settings(&config.limits);
@@ -141,6 +141,10 @@ impl Server {
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = FileCache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         registries.set_response_memory(config);
+        registries.bans.configure(config).map_err(StartError::Io)?;
+        if config.ban.is_some() {
+            registries.bans.open_store(&state_folder);
+        }
         certificates.manage(config).map_err(StartError::Io)?;
         php.apply(php_plan).map_err(StartError::Io)?;
         let shared = Shared {
@@ -193,6 +197,7 @@ impl Server {
             state,
             php,
             relays,
+            state_folder,
         })
     }
 }

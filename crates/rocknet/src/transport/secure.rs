@@ -16,6 +16,7 @@ use rocknet_proto::status::Status;
 use rustls::ServerConfig;
 use tracing::Level;
 
+use crate::bans::Offence;
 use crate::certificates::{ACME_PROTOCOL, HTTP_2, SecureSite, SingleCertificate, TlsPolicy};
 use crate::exchange::Client;
 use crate::handshake::Handshake;
@@ -85,14 +86,14 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         let selected = match self.receive_hello(&worker).await {
             Ok(Some(selected)) => selected,
             Ok(None) => {
-                worker.counters.handshakes.failed.add(1);
+                count_failed(&worker, self.client);
                 return self.reject_plain_http().await;
             }
             Err(error) => {
                 // An alert was sent, unless the link has failed. There is no need to linger for a client that has sent
                 // nothing, because without unread bytes closing does not reset the connection.
                 if !self.acceptor.has_received_nothing() {
-                    worker.counters.handshakes.failed.add(1);
+                    count_failed(&worker, self.client);
                     let (mut link, _) = self.acceptor.into_parts();
                     linger(&worker, &mut link, &self.deadline).await;
                 }
@@ -108,10 +109,10 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         } = self;
         let mut tls = acceptor
             .accept(selected.settings)
-            .inspect_err(|_| worker.counters.handshakes.failed.add(1))?;
+            .inspect_err(|_| count_failed(&worker, client))?;
         let outcome = deadline.within(poll_fn(|context| tls.poll_handshake(context))).await;
         if let Err(error) = or_timed_out(outcome).and_then(|outcome| outcome) {
-            worker.counters.handshakes.failed.add(1);
+            count_failed(&worker, client);
             if error.kind() == io::ErrorKind::TimedOut {
                 tls.abort_handshake();
             }
@@ -216,6 +217,13 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         linger(&worker, &mut link, &self.deadline).await;
         Ok(())
     }
+}
+
+/// Counts a handshake that did not complete.
+#[cold]
+fn count_failed(worker: &Worker, client: Client) {
+    worker.counters.handshakes.failed.add(1);
+    worker.shared.registries.bans.offend(client, Offence::Handshake);
 }
 
 /// Shuts down the sending side, then reads and discards what the client still sends, bounded in bytes and time. Closing

@@ -135,6 +135,8 @@ fn every_reply_is_as_described() {
         ("/api/config/check", r#"{"text":"[server]\nworker = 1"}"#),
         ("/api/config/edit", edit),
         ("/api/config/undo", "{}"),
+        ("/api/bans/add", r#"{"address":"192.0.2.7","seconds":60,"reason":"a"}"#),
+        ("/api/bans/lift", r#"{"address":"192.0.2.7"}"#),
         ("/api/responses/purge", r#"{"tag":"a"}"#),
         ("/api/upstreams/drain", r#"{"address":"http://127.0.0.1:9"}"#),
         ("/api/upstreams/enable", r#"{"address":"http://127.0.0.1:9"}"#),

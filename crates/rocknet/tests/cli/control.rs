@@ -1,5 +1,6 @@
 //! Commands that control a running server, and the control API behind them.
 
+mod bans;
 mod queries;
 mod socket;
 mod tcp;

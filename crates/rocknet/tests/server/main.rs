@@ -24,6 +24,7 @@ mod alias;
 mod applications;
 mod applications_real;
 mod archives;
+mod bans;
 mod browse;
 mod cache;
 mod cache_bounds;

@@ -1,10 +1,13 @@
 //! Carries out requests of the control API in the main loop.
 
+use std::time::Duration;
+
 use rocknet::inventory;
 use rocknet::server::Server;
-use rocknet_control::Status;
 use rocknet_control::api::{ApiError, LogLevelChange, OPEN_API, Reply, Request};
+use rocknet_control::ban::NewBan;
 use rocknet_control::config::Saved;
+use rocknet_control::{Status, text};
 
 use super::super::config_api::ConfigApi;
 use super::super::launch::ConfigSource;
@@ -86,6 +89,14 @@ impl MainLoop {
                 }
                 Ok(done("the file cache is empty"))
             }
+            Request::Bans => Ok(Reply::Bans(Box::new(server.registries().bans.list()))),
+            Request::Offenders => Ok(Reply::Offenders(server.registries().bans.worst_clients())),
+            Request::AddBan(ban) => add_ban(server, ban),
+            Request::LiftBan(banned) => match server.registries().bans.lift(&banned.address) {
+                Ok((address, true)) => Ok(done(&format!("the ban of {address} was lifted"))),
+                Ok((address, false)) => Err(ApiError::new(404, format!("{address} is not banned"))),
+                Err(error) => Err(ApiError::new(400, error)),
+            },
             Request::PurgeResponses(purge) => {
                 let dropped = server
                     .purge_responses(purge)
@@ -120,6 +131,18 @@ impl MainLoop {
         }
         Ok(Reply::LogLevel(log_level::levels(log)))
     }
+}
+
+/// Bans a client or network.
+fn add_ban(server: &Server, ban: &NewBan) -> Result<Reply, ApiError> {
+    let time = ban.seconds.map(Duration::from_secs);
+    let added = server.registries().bans.add(&ban.address, time, &ban.reason);
+    let (address, until) = added.map_err(|error| ApiError::new(400, error))?;
+    let until = match until {
+        Some(until) => format!("until {}", text::http_date(until)),
+        None => "until the ban is lifted".to_owned(),
+    };
+    Ok(done(&format!("{address} is banned {until}")))
 }
 
 /// Returns the reply to an instruction about `pools` pools of PHP, all with the name that the request has.

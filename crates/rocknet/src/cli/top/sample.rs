@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use rocknet_control::ban::OffenderSummary;
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::status::Protocols;
 use rocknet_control::{Status, durations};
@@ -18,6 +19,7 @@ const MAX_ROUTES: usize = 32;
 pub struct TimedStatus {
     pub status: Status,
     pub routes: Vec<RouteTraffic>,
+    pub offenders: Vec<OffenderSummary>,
     pub at: Instant,
 }
 
@@ -46,6 +48,8 @@ pub struct Sample {
     pub sites: Vec<SiteSample>,
     /// Routes with requests since the start of the server, the busiest of the interval first; at most 32.
     pub routes: Vec<RouteSample>,
+    /// Clients with the most offences of the last minutes, the worst first; at most 32.
+    pub worst_clients: Vec<OffenderSummary>,
 }
 
 /// Response times during an interval.
@@ -148,6 +152,7 @@ impl Sample {
         sites.sort_by(|one, other| other.responses_per_second.total_cmp(&one.responses_per_second));
         routes.sort_by(|one, other| other.responses_per_second.total_cmp(&one.responses_per_second));
         routes.truncate(MAX_ROUTES);
+        let worst_clients = now.offenders.clone();
         let (before, now) = (&before.status, &now.status);
         // 10 ms of CPU time per second are 1 % of a core.
         Sample {
@@ -162,6 +167,7 @@ impl Sample {
             protocols: now.protocols,
             sites,
             routes,
+            worst_clients,
         }
     }
 }
@@ -221,6 +227,7 @@ mod tests {
                 },
                 ..Status::default()
             },
+            offenders: Vec::new(),
             routes: routes
                 .iter()
                 .map(|(site, route, responses)| RouteTraffic {

@@ -5,6 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
+use rocknet_control::ban::OffenderSummary;
 use rocknet_control::status::{ProtocolConnections, Protocols};
 use rocknet_control::{Status, UpstreamSummary, text};
 
@@ -28,12 +29,17 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         .unwrap_or(u16::MAX)
         .saturating_add(3)
         .min(10);
-    let [head, charts, sites, routes, upstream_area, foot] = Layout::vertical([
+    let client_rows = match sample.worst_clients.len() {
+        0 => 0,
+        count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(8),
+    };
+    let [head, charts, sites, routes, clients, upstream_area, foot] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(CHART_ROWS),
         Constraint::Length(site_rows),
         // The table of routes gets the rows that are left.
         Constraint::Min(4),
+        Constraint::Length(client_rows),
         Constraint::Length(upstream_rows),
         Constraint::Length(1),
     ])
@@ -42,6 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
     draw_charts(frame, charts, history, sample);
     frame.render_widget(site_table(sample), sites);
     frame.render_widget(route_table(sample), routes);
+    frame.render_widget(client_table(&sample.worst_clients), clients);
     frame.render_widget(upstream_table(upstreams), upstream_area);
     frame.render_widget(Paragraph::new("q: end").dim(), foot);
 }
@@ -148,6 +155,36 @@ fn load_table<'t>(rows: Vec<Row<'t>>, name: &'static str, title: &'static str) -
         .block(Block::bordered().title(title))
 }
 
+/// Returns a table of the clients with the most offences.
+fn client_table<'t>(clients: &[OffenderSummary]) -> Table<'t> {
+    let rows = clients.iter().map(|client| {
+        let counts = [client.refused, client.not_found, client.logins, client.handshakes].map(text::count);
+        let state = if client.is_banned { "banned" } else { "" };
+        let address = text::sanitized(&client.address, MAX_NAME);
+        Row::new([vec![address], counts.to_vec(), vec![state.to_owned()]].concat())
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Length(10),
+        Constraint::Length(10),
+        Constraint::Length(14),
+        Constraint::Length(18),
+        Constraint::Length(7),
+    ];
+    let head = Row::new([
+        "client",
+        "refused",
+        "not found",
+        "failed logins",
+        "failed handshakes",
+        "",
+    ])
+    .bold();
+    Table::new(rows, widths)
+        .header(head)
+        .block(Block::bordered().title("worst clients"))
+}
+
 fn upstream_table<'t>(upstreams: &[UpstreamSummary]) -> Table<'t> {
     let rows = upstreams.iter().map(|upstream| {
         Row::new([
@@ -203,6 +240,12 @@ mod tests {
                 responses_per_second: 700.0,
                 latency: Latency::default(),
             }],
+            worst_clients: vec![OffenderSummary {
+                address: "198.51.100.7".into(),
+                refused: 4_321,
+                is_banned: true,
+                ..OffenderSummary::default()
+            }],
         });
         let status = Status {
             version: "0.1.0".into(),
@@ -237,6 +280,9 @@ mod tests {
             "90 µs, 99 % 12.0 ms",
             "b.test /api?/*",
             "12.0 ms",
+            "198.51.100.7",
+            "4,321",
+            "banned",
             "http://10.0.0.1:80",
             "drained",
             "q: end",

@@ -142,7 +142,7 @@ impl Connection {
             open,
             quic,
             state: State::Handshaking,
-            info: ConnectionInfo::new(client, local.map(Box::new)),
+            info: ConnectionInfo::of_handshake(client, local.map(Box::new)),
             deadlines,
             born: worker.wheel.now(),
             critical: Vec::new(),
@@ -210,7 +210,13 @@ impl Connection {
         while let Some(event) = self.quic.next_event() {
             progressed = true;
             match event {
-                Event::Connected if self.state == State::Handshaking => self.connected(),
+                Event::Connected => {
+                    // The client has received at its address.
+                    self.info.is_validated = true;
+                    if self.state == State::Handshaking {
+                        self.connected();
+                    }
+                }
                 // Early data is served before the handshake is complete.
                 Event::HandshakeDataReady if self.quic.is_early() => self.connected(),
                 Event::ConnectionLost { reason } => {
@@ -235,7 +241,6 @@ impl Connection {
                     }
                 }
                 Event::Stream(StreamEvent::Available { .. })
-                | Event::Connected
                 | Event::HandshakeDataReady
                 | Event::DatagramReceived
                 | Event::DatagramsUnblocked => {}

@@ -37,7 +37,8 @@ impl Connection {
         let now = worker.wheel.now();
         if self.drain_began.is_none() {
             // A connection is old only after its first request, so that it serves one even with a maximum age of 0.
-            let begins = worker.is_stopping() || self.engine.has_had_requests() && worker.is_old(self.born, config);
+            let is_over = || worker.is_old(self.born, config) || worker.is_banned(self.info.client);
+            let begins = worker.is_stopping() || self.engine.has_had_requests() && is_over();
             if begins {
                 self.drain_began = Some(now);
                 self.engine.begin_drain();

@@ -208,10 +208,13 @@ fn the_load_is_printed_for_programs() {
     let dir = home();
     let server = dir.serve(&["run"]);
     server.get("/");
+    server.get("/missing");
     let samples = success(dir.run(&["top", "--json", "--count", "1"]));
     let sample = json(&samples);
     assert_eq!(samples.lines().count(), 1);
     assert!(sample["memory_bytes"].as_u64().unwrap() > 1_000_000, "{sample}");
+    let worst = &sample["worst_clients"][0];
+    assert!(worst["address"] == "127.0.0.1" && worst["not_found"] == 1, "{sample}");
     assert_eq!(sample["sites"][0]["site"], "default");
     assert_eq!(
         (&sample["routes"][0]["site"], &sample["routes"][0]["route"]),

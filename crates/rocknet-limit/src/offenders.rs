@@ -1,0 +1,108 @@
+//! Bounded list of the clients with the most offences.
+//!
+//! The list has the algorithm of Space-Saving: a client that is not in a full list takes the place of the one with the
+//! fewest offences, and its weight begins with that of the other. A client with more than one part in
+//! [`MAX_OFFENDERS`] of all offences is therefore always in the list. Weights halve from time to time, so that the list
+//! shows recent offences.
+
+/// Maximum number of clients in the list.
+pub const MAX_OFFENDERS: usize = 256;
+
+/// Time in seconds after which weights and counters halve.
+const HALF_LIFE_S: u64 = 600;
+
+/// Offences of one client, by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offender<const KINDS: usize> {
+    /// Client.
+    pub client: u128,
+    /// Number of its offences by kind. They are too low for a client that has left the list for a while.
+    pub counts: [u64; KINDS],
+    /// Number by which the list is ordered. At most the number of all its offences is too high by the weight of the
+    /// client whose place it has taken.
+    weight: u64,
+}
+
+/// Clients with the most offences.
+#[derive(Debug, Default)]
+pub struct Offenders<const KINDS: usize> {
+    all: Vec<Offender<KINDS>>,
+    halved_at_s: u64,
+}
+
+impl<const KINDS: usize> Offenders<KINDS> {
+    /// Counts an offence. `kind`: its index. `now_s`: seconds of any clock.
+    pub fn add(&mut self, client: u128, kind: usize, now_s: u64) {
+        self.halve(now_s);
+        let at = match self.all.iter().position(|offender| offender.client == client) {
+            Some(at) => at,
+            None if self.all.len() < MAX_OFFENDERS => {
+                self.all.push(Offender {
+                    client,
+                    counts: [0; KINDS],
+                    weight: 0,
+                });
+                self.all.len() - 1
+            }
+            None => {
+                let least = self.all.iter().enumerate().min_by_key(|(_, offender)| offender.weight);
+                let Some((at, _)) = least else { return };
+                (self.all[at].client, self.all[at].counts) = (client, [0; KINDS]);
+                at
+            }
+        };
+        let offender = &mut self.all[at];
+        offender.weight += 1;
+        if let Some(count) = offender.counts.get_mut(kind) {
+            *count += 1;
+        }
+    }
+
+    /// Returns at most `max` clients, the one with the most offences first.
+    pub fn worst(&mut self, max: usize, now_s: u64) -> Vec<Offender<KINDS>> {
+        self.halve(now_s);
+        let mut all = self.all.clone();
+        all.sort_by(|a, b| b.weight.cmp(&a.weight).then(a.client.cmp(&b.client)));
+        all.truncate(max);
+        all
+    }
+
+    /// Halves the weights and counters once for each interval that has passed, and removes clients without offences.
+    fn halve(&mut self, now_s: u64) {
+        let intervals = now_s.saturating_sub(self.halved_at_s) / HALF_LIFE_S;
+        if intervals == 0 {
+            return;
+        }
+        self.halved_at_s = now_s;
+        let shift = u32::try_from(intervals).unwrap_or(63).min(63);
+        for offender in &mut self.all {
+            offender.weight >>= shift;
+            offender.counts.iter_mut().for_each(|count| *count >>= shift);
+        }
+        self.all.retain(|offender| offender.weight > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_clients_stay_in_the_list() {
+        let mut offenders = Offenders::<2>::default();
+        for round in 0..1_000_u128 {
+            offenders.add(1, 0, 0);
+            offenders.add(2, usize::from(round % 2 == 0), 0);
+            // A flood from clients with one offence each.
+            for client in 0..10 {
+                offenders.add(1_000 + 10 * round + client, 0, 0);
+            }
+        }
+        let worst = offenders.worst(2, 0);
+        assert_eq!(worst.iter().map(|one| one.client).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((worst[0].counts, worst[1].counts), ([1_000, 0], [500, 500]));
+        assert_eq!(offenders.worst(1_000, 0).len(), MAX_OFFENDERS);
+        assert_eq!(offenders.worst(1, HALF_LIFE_S)[0].counts, [500, 0]);
+        assert!(offenders.worst(10, 1_000 * HALF_LIFE_S).is_empty());
+    }
+}

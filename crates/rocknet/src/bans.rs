@@ -1,0 +1,450 @@
+//! Bans: clients that are banned after offences or by operators, and networks of ban lists.
+//!
+//! ```text
+//! offence.rs   kinds of offences, and reasons of bans
+//! rules.rs     the settings of `[ban]`, prepared for lookups
+//! address.rs   addresses and networks as text
+//! networks.rs  banned networks: those of files and those that operators have added
+//! list_files.rs  the files of `ban.files`, which are read again when they change
+//! store.rs     the file in the state folder that keeps bans across restarts
+//! keeper.rs    the thread that reads changed files and writes the store
+//! report.rs    bans and offenders for the control API
+//! ```
+//! While no ban lasts, the check of a connection or request is two loads. Offences are counted only for requests that
+//! fail.
+
+mod address;
+mod keeper;
+mod list_files;
+mod networks;
+mod offence;
+mod report;
+mod rules;
+mod store;
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rocknet_config::client_ranges::client_network;
+use rocknet_config::model::Config;
+use rocknet_control::text;
+use rocknet_limit::bans::{Ban, BanTable, FOREVER};
+use rocknet_limit::offenders::Offenders;
+use rocknet_limit::{Budget, RateTable, Taken};
+use tracing::Level;
+
+use self::keeper::Keeper;
+use self::list_files::ListFiles;
+use self::networks::{AddedNetwork, Networks};
+use self::rules::Rules;
+use self::store::Store;
+use crate::exchange::Client;
+use crate::log::throttle::Cause;
+
+pub use self::offence::{Offence, Reason};
+pub use self::report::BanCounters;
+
+/// Maximum number of networks that operators can add. Files may have more.
+const MAX_ADDED: usize = 1_000;
+
+/// Maximum number of lines per second about bans. A distributed attack can lead to more bans.
+const LOG_BURST: u32 = 20;
+
+/// Bans of a server. Reloads keep them.
+pub struct Bans {
+    clients: BanTable<Reason>,
+    networks: RwLock<Arc<Networks>>,
+    /// True if there is a banned network.
+    has_networks: AtomicBool,
+    added: Mutex<Vec<AddedNetwork>>,
+    files: Mutex<ListFiles>,
+    rules: RwLock<Arc<Rules>>,
+    /// True if POST requests to some paths are failed logins.
+    has_login_paths: AtomicBool,
+    /// Offences of clients, by kind.
+    rates: [RateTable; Offence::ALL.len()],
+    /// Seed of the hashes of clients, which clients cannot know.
+    seed: RandomState,
+    offenders: Mutex<Offenders<{ Offence::ALL.len() }>>,
+    counters: Counters,
+    store: Mutex<Option<Store>>,
+    /// True if the store does not have the latest bans.
+    is_dirty: AtomicBool,
+    keeper: Mutex<Option<Keeper>>,
+    /// Origin of the times of the rates.
+    started: Instant,
+}
+
+/// Counters since the start of the server.
+#[derive(Default)]
+struct Counters {
+    /// Connections that were closed because their client is banned.
+    connections: AtomicU64,
+    /// Requests that were refused because their client is banned.
+    requests: AtomicU64,
+    /// Bans by the kind of offence.
+    bans: [AtomicU64; Offence::ALL.len()],
+    /// Bans that offences would have led to without `dry_run`.
+    dry_run: AtomicU64,
+}
+
+impl Default for Bans {
+    fn default() -> Bans {
+        let budget = Arc::<Budget>::default();
+        Bans {
+            clients: BanTable::default(),
+            networks: RwLock::default(),
+            has_networks: AtomicBool::new(false),
+            added: Mutex::default(),
+            files: Mutex::default(),
+            rules: RwLock::default(),
+            has_login_paths: AtomicBool::new(false),
+            rates: Offence::ALL.map(|_| RateTable::new(&budget)),
+            seed: RandomState::new(),
+            offenders: Mutex::default(),
+            counters: Counters::default(),
+            store: Mutex::default(),
+            is_dirty: AtomicBool::new(false),
+            keeper: Mutex::default(),
+            started: Instant::now(),
+        }
+    }
+}
+
+impl Bans {
+    /// Applies a configuration. Starts the thread that keeps files and store up to date, if `[ban]` exists.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread cannot be started. The new settings apply all the same.
+    pub fn configure(self: &Arc<Self>, config: &Config) -> std::io::Result<()> {
+        let rules = Rules::new(config);
+        self.has_login_paths.store(rules.has_login_paths(), Ordering::Relaxed);
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+        let paths = config.ban.as_ref().map_or(&[][..], |ban| &ban.files);
+        lock(&self.files).set_paths(paths);
+        self.rebuild_networks(unix_s());
+        if config.ban.is_some() {
+            let mut keeper = lock(&self.keeper);
+            if keeper.is_none() {
+                *keeper = Some({
+                    let bans = Arc::downgrade(self);
+                    Keeper::start(move || bans.upgrade().map(|bans| bans.maintain()))?
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the bans that an earlier process has stored in the state folder, and stores them there from now on. A
+    /// second call does nothing.
+    pub fn open_store(&self, folder: &Path) {
+        let mut store = lock(&self.store);
+        if store.is_some() {
+            return;
+        }
+        let now = unix_s();
+        let (opened, stored) = Store::open(folder);
+        for (client, ban) in stored.clients {
+            self.clients.insert(client, ban, now);
+        }
+        self.clients.forget(now);
+        lock(&self.added).extend(
+            stored
+                .networks
+                .into_iter()
+                .filter(|network| network.is_active(now))
+                .take(MAX_ADDED),
+        );
+        *store = Some(opened);
+        drop(store);
+        self.rebuild_networks(now);
+        let active = self.clients.active(now) + lock(&self.added).len();
+        if active > 0 {
+            tracing::info!("{active} bans continue");
+        }
+    }
+
+    /// Returns true if there is or was a ban, so that clients have to be looked up.
+    #[inline]
+    pub fn has_bans(&self) -> bool {
+        self.has_networks.load(Ordering::Relaxed) || self.clients.may_ban(0)
+    }
+
+    /// Returns true if a client is banned, and no exemption applies.
+    #[inline]
+    pub fn is_banned(&self, client: Client) -> bool {
+        self.has_bans() && self.look_up(client)
+    }
+
+    #[inline(never)]
+    fn look_up(&self, client: Client) -> bool {
+        let Client::Ip { address, .. } = client else {
+            return false;
+        };
+        let now = unix_s();
+        let is_banned = self.clients.is_banned(client_network(address), now)
+            || self.has_networks.load(Ordering::Relaxed) && self.networks(now).contain(address);
+        is_banned && !self.rules().is_exempt(address)
+    }
+
+    /// Counts a connection that was closed because its client is banned.
+    #[cold]
+    pub fn count_connection(&self) {
+        self.counters.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that was refused because its client is banned.
+    #[cold]
+    pub fn count_request(&self) {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns true if some successful responses are failed logins.
+    #[inline]
+    pub fn has_login_paths(&self) -> bool {
+        self.has_login_paths.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if a POST request to a path without a redirect as response is a failed login.
+    pub fn is_login_path(&self, path: &str) -> bool {
+        self.rules().is_login_path(path)
+    }
+
+    /// Counts an offence of a client, and bans the client if it has committed too many.
+    #[cold]
+    pub fn offend(self: &Arc<Self>, client: Client, offence: Offence) {
+        let Client::Ip { address, .. } = client else { return };
+        let (key, now, kind) = (client_network(address), unix_s(), offence as usize);
+        if self.clients.is_banned(key, now) {
+            // A request in progress when the ban began, or a request of a proxy for the client.
+            return;
+        }
+        let rules = self.rules();
+        if !rules.is_proxy(address) {
+            lock(&self.offenders).add(key, kind, now);
+        }
+        let Some((settings, rate)) = rules.rate(offence) else {
+            return;
+        };
+        if rules.is_exempt(address) {
+            return;
+        }
+        let elapsed = self.started.elapsed().as_nanos() as u64;
+        let is_admitted = |rate| {
+            matches!(
+                self.rates[kind].take(rate, self.seed.hash_one(key), elapsed),
+                Taken::Admitted { .. }
+            )
+        };
+        if rate.admitted.as_ref().is_some_and(is_admitted) {
+            return;
+        }
+        if settings.dry_run {
+            self.counters.dry_run.fetch_add(1, Ordering::Relaxed);
+            log_ban(
+                address,
+                offence,
+                &format!("would be banned: {}", rate.describe(offence)),
+            );
+            return;
+        }
+        let (first, max) = (settings.time.as_secs(), settings.max_time.as_secs());
+        let reason = Reason::Offence(offence);
+        if let Some(ban) = self.clients.ban_again(key, now, first, max, reason) {
+            self.counters.bans[kind].fetch_add(1, Ordering::Relaxed);
+            let time = text::duration(ban.until - ban.since);
+            log_ban(
+                address,
+                offence,
+                &format!("banned for {time}: {}", rate.describe(offence)),
+            );
+            self.changed();
+        }
+    }
+
+    /// Bans a client or network until an operator lifts the ban, or for a time. `time`: `None` for the time of the
+    /// configuration; zero for a ban without an end. Returns the address as banned, and the end of the ban.
+    ///
+    /// # Errors
+    ///
+    /// The error names a text that is not an address or network, or a client that is exempt.
+    pub fn add(&self, target: &str, time: Option<Duration>, reason: &str) -> Result<(String, Option<u64>), String> {
+        let network = address::parse(target)?;
+        let rules = self.rules();
+        if rules.exempts(network) {
+            return Err(format!(
+                "{} is not banned, because it is exempt by `ban.exempt`, or a proxy of `server.trusted_proxies` or \
+                 `server.proxy_protocol`",
+                address::text(network)
+            ));
+        }
+        let now = unix_s();
+        let until = match time.unwrap_or_else(|| rules.default_time()) {
+            Duration::ZERO => FOREVER,
+            time => now.saturating_add(time.as_secs().max(1)),
+        };
+        let reason = Reason::Operator(text::sanitized(reason, offence::MAX_REASON).into());
+        let banned = match address::client_of(network) {
+            Some(client) => {
+                let (since, count) = (now, 1);
+                let ban = Ban {
+                    since,
+                    until,
+                    count,
+                    reason,
+                };
+                self.clients.insert(client, ban, now);
+                address::client_text(client)
+            }
+            None => {
+                let mut added = lock(&self.added);
+                added.retain(|other| other.is_active(now) && other.network != network);
+                if added.len() >= MAX_ADDED {
+                    return Err(format!(
+                        "{MAX_ADDED} networks are banned already; write further ones to a file of `ban.files`"
+                    ));
+                }
+                let since = now;
+                added.push(AddedNetwork {
+                    network,
+                    since,
+                    until,
+                    reason,
+                });
+                address::text(network)
+            }
+        };
+        self.rebuild_networks(now);
+        tracing::info!("{banned} was banned by an operator");
+        self.save();
+        Ok((banned, (until != FOREVER).then_some(until)))
+    }
+
+    /// Lifts the ban of a client or network. Returns the address, and false if it was not banned.
+    ///
+    /// # Errors
+    ///
+    /// The error names a text that is not an address or network, or the network or file that bans the address.
+    pub fn lift(&self, target: &str) -> Result<(String, bool), String> {
+        let network = address::parse(target)?;
+        let now = unix_s();
+        let (lifted, is_lifted) = match address::client_of(network) {
+            Some(client) => (address::client_text(client), self.clients.lift(client, now)),
+            None => {
+                let mut added = lock(&self.added);
+                let before = added.len();
+                added.retain(|other| other.network != network);
+                (address::text(network), added.len() < before)
+            }
+        };
+        self.rebuild_networks(now);
+        if is_lifted {
+            tracing::info!("the ban of {lifted} was lifted by an operator");
+            self.save();
+        }
+        // Another entry may ban the address still.
+        if let Some(by) = self.networks(now).entry_of(address::first_address(network)) {
+            return Err(format!("{lifted} is banned by {by}"));
+        }
+        Ok((lifted, is_lifted))
+    }
+
+    /// Does the periodic work: reads changed files, ends bans of networks, and writes the store. Returns the time until
+    /// the next work.
+    fn maintain(&self) -> Duration {
+        let now = unix_s();
+        let has_changed = lock(&self.files).read_changed();
+        let mut added = lock(&self.added);
+        let before = added.len();
+        added.retain(|network| network.is_active(now));
+        let has_ended = added.len() < before;
+        drop(added);
+        if has_changed || has_ended {
+            self.rebuild_networks(now);
+        }
+        let forgotten = self.clients.forget(now);
+        if self.is_dirty.load(Ordering::Relaxed) || has_ended || forgotten > 0 {
+            self.save();
+        }
+        match lock(&self.files).is_empty() {
+            true => keeper::IDLE_INTERVAL,
+            false => keeper::FILES_INTERVAL,
+        }
+    }
+
+    /// Writes the store. An error is logged, because the bans last in any case until the server stops.
+    fn save(&self) {
+        let mut store = lock(&self.store);
+        let Some(opened) = &mut *store else { return };
+        self.is_dirty.store(false, Ordering::Relaxed);
+        opened.write(&self.clients.all(), &lock(&self.added));
+    }
+
+    /// Ends the thread, and writes the store. Returns false if the thread has not ended by `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        let keeper = lock(&self.keeper).take();
+        let has_ended = keeper.is_none_or(|keeper| keeper.stop(deadline));
+        if self.is_dirty.load(Ordering::Relaxed) {
+            self.save();
+        }
+        has_ended
+    }
+
+    /// Notes that the store does not have the latest bans.
+    fn changed(&self) {
+        self.is_dirty.store(true, Ordering::Relaxed);
+        if let Some(keeper) = &*lock(&self.keeper) {
+            keeper.wake();
+        }
+    }
+
+    fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the banned networks. Those whose ban has ended are removed first.
+    fn networks(&self, now: u64) -> Arc<Networks> {
+        let networks = Arc::clone(&self.networks.read().unwrap_or_else(PoisonError::into_inner));
+        if now < networks.next_end {
+            return networks;
+        }
+        self.rebuild_networks(now);
+        Arc::clone(&self.networks.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn rebuild_networks(&self, now: u64) {
+        let networks = Networks::new(lock(&self.files).lists(), &lock(&self.added), now);
+        self.has_networks.store(!networks.is_empty(), Ordering::Relaxed);
+        *self.networks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(networks);
+    }
+}
+
+/// Logs that a client was banned, or would be, with a bound on the lines per second.
+fn log_ban(address: IpAddr, offence: Offence, what: &str) {
+    let cause = Cause {
+        level: Level::WARN,
+        what: "bans of clients",
+        site: "",
+        subject: offence.name(),
+    };
+    if cause.may_be_logged_in_burst(LOG_BURST) {
+        let client = address::client_text(client_network(address));
+        tracing::warn!(%client, "{what}");
+    }
+}
+
+/// Returns the time in seconds of the Unix clock.
+fn unix_s() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,61 @@
+//! Thread that reads changed files of banned addresses, and writes new bans to the state folder.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rocknet_io::owned_thread::OwnedThread;
+
+/// Interval in which files are examined.
+pub const FILES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval of the work without files.
+pub const IDLE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Share of the time that the work may take: after it, the thread pauses for this multiple of its duration.
+const PAUSE_FACTOR: u32 = 20;
+
+/// Longest of these pauses, which delays the stop of the server.
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+
+/// Running thread.
+pub struct Keeper {
+    wake: SyncSender<()>,
+    thread: OwnedThread,
+}
+
+impl Keeper {
+    /// Starts the thread. `work` returns the time until it is called again, and `None` to end the thread.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot create a thread.
+    pub fn start(work: impl FnMut() -> Option<Duration> + Send + 'static) -> io::Result<Keeper> {
+        let (wake, woken) = sync_channel(1);
+        let thread = OwnedThread::start("rn-bans", move || run(work, &woken))?;
+        Ok(Keeper { wake, thread })
+    }
+
+    /// Starts the work now. A full queue means that it is about to start.
+    pub fn wake(&self) {
+        let _ = self.wake.try_send(());
+    }
+
+    /// Ends the thread. Returns false if it has not ended by `deadline`.
+    pub fn stop(self, deadline: Instant) -> bool {
+        drop(self.wake);
+        self.thread.join(deadline)
+    }
+}
+
+fn run(mut work: impl FnMut() -> Option<Duration>, woken: &Receiver<()>) {
+    loop {
+        let begun = Instant::now();
+        let Some(interval) = work() else { return };
+        // Many bans in a short time are written together.
+        std::thread::sleep((begun.elapsed() * PAUSE_FACTOR).min(MAX_PAUSE));
+        if woken.recv_timeout(interval) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Files of `ban.files`, which are read again when they change.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rocknet_config::client_ranges::ClientRanges;
+use rocknet_config::model::ClientRange;
+
+use super::address;
+
+/// Maximum number of entries of all files.
+pub const MAX_ENTRIES: usize = 1_000_000;
+
+/// Maximum size of a file in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Maximum number of lines that a message names.
+const MAX_NAMED_LINES: usize = 5;
+
+/// Addresses and networks of one file.
+#[derive(Debug)]
+pub struct List {
+    pub path: PathBuf,
+    pub ranges: ClientRanges,
+    /// Number of addresses and networks.
+    pub entries: usize,
+    /// Number of lines that are neither an address nor a network.
+    pub bad_lines: usize,
+    /// Reason for which the file could not be read.
+    pub error: Option<String>,
+}
+
+/// Files with their lists.
+#[derive(Debug, Default)]
+pub struct ListFiles {
+    files: Vec<WatchedFile>,
+    lists: Vec<Arc<List>>,
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    path: PathBuf,
+    stamp: Option<Stamp>,
+}
+
+/// Properties that change when a file changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    size: u64,
+    inode: (u64, i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Stamp {
+        use std::os::unix::fs::MetadataExt;
+        Stamp {
+            modified: metadata.modified().ok(),
+            size: metadata.len(),
+            inode: (metadata.ino(), metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl ListFiles {
+    /// Sets the files, and reads those that are new or have changed.
+    pub fn set_paths(&mut self, paths: &[PathBuf]) {
+        let is_same = self.files.iter().map(|file| &file.path).eq(paths);
+        if !is_same {
+            self.lists = Vec::new();
+            let unread = |path: &PathBuf| WatchedFile {
+                path: path.clone(),
+                stamp: None,
+            };
+            self.files = paths.iter().map(unread).collect();
+            self.read_all();
+        } else {
+            self.read_changed();
+        }
+    }
+
+    /// Returns true if there are no files.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Returns the lists, in the order of the files.
+    pub fn lists(&self) -> &[Arc<List>] {
+        &self.lists
+    }
+
+    /// Reads the files that have changed. Returns true if there were some.
+    pub fn read_changed(&mut self) -> bool {
+        let has_changed = |file: &WatchedFile| stamp(&file.path) != file.stamp;
+        let has_changed = self.files.iter().any(has_changed);
+        if has_changed {
+            self.read_all();
+        }
+        has_changed
+    }
+
+    fn read_all(&mut self) {
+        let (mut left, mut lists) = (MAX_ENTRIES, Vec::with_capacity(self.files.len()));
+        for (at, file) in self.files.iter_mut().enumerate() {
+            // Read before the file, so that a change meanwhile is found by the next call.
+            let now = stamp(&file.path);
+            let earlier = self.lists.get(at);
+            let list = match earlier {
+                Some(list) if now == file.stamp && list.error.is_none() => Arc::clone(list),
+                _ => Arc::new(read(&file.path, left, earlier.map(|list| &**list))),
+            };
+            file.stamp = now;
+            left = left.saturating_sub(list.entries);
+            lists.push(list);
+        }
+        self.lists = lists;
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
+}
+
+/// Reads a file. If it cannot be read, its earlier list stays in use. Problems are logged.
+fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
+    let shown = path.display();
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(error) => {
+            tracing::warn!("the ban list {shown} cannot be read: {error}; its earlier entries stay in use");
+            return List {
+                path: path.to_owned(),
+                ranges: earlier.map(|list| list.ranges.clone()).unwrap_or_default(),
+                entries: earlier.map_or(0, |list| list.entries),
+                bad_lines: earlier.map_or(0, |list| list.bad_lines),
+                error: Some(error.to_string()),
+            };
+        }
+    };
+    let Parsed { ranges, bad, is_cut } = parse(&text, max_entries);
+    if let Some((_, first)) = bad.first() {
+        let lines: Vec<_> = bad
+            .iter()
+            .take(MAX_NAMED_LINES)
+            .map(|(line, _)| line.to_string())
+            .collect();
+        let more = if bad.len() > MAX_NAMED_LINES { ", …" } else { "" };
+        tracing::warn!(
+            "the ban list {shown}: lines {}{more} are skipped: {first}",
+            lines.join(", ")
+        );
+    }
+    if is_cut {
+        tracing::warn!("the ban list {shown}: all files have more than {MAX_ENTRIES} entries; the rest is skipped");
+    }
+    tracing::info!("the ban list {shown} has {} entries", ranges.len());
+    List {
+        path: path.to_owned(),
+        entries: ranges.len(),
+        bad_lines: bad.len(),
+        ranges: ClientRanges::new(&ranges),
+        error: None,
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    // A pipe would block the thread, so only regular files are opened.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is larger than 64 MiB"));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Contents of a file.
+struct Parsed {
+    ranges: Vec<ClientRange>,
+    /// Numbers of the lines that are skipped, each with the reason.
+    bad: Vec<(usize, String)>,
+    /// True if the file has too many entries.
+    is_cut: bool,
+}
+
+/// Parses a list: one address or network in each line. The text after `#` or `;`, and after the first word, is ignored,
+/// because many published lists have a name or a count there.
+fn parse(text: &str, max_entries: usize) -> Parsed {
+    let (mut ranges, mut bad) = (Vec::new(), Vec::new());
+    for (at, line) in text.lines().enumerate() {
+        let entry = line.split(['#', ';']).next().unwrap_or_default();
+        let Some(word) = entry.trim_start_matches('\u{feff}').split_whitespace().next() else {
+            continue;
+        };
+        if ranges.len() >= max_entries {
+            return Parsed {
+                ranges,
+                bad,
+                is_cut: true,
+            };
+        }
+        match address::parse(word) {
+            Ok(network) => ranges.push(ClientRange::Network(network)),
+            Err(error) => bad.push((at + 1, error)),
+        }
+    }
+    let is_cut = false;
+    Parsed { ranges, bad, is_cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_addresses_networks_and_comments() {
+        let text = "# list\n192.0.2.7\n 198.51.100.0/24 ; SBL1\n\nnonsense\n2001:db8::/32 # v6\r\n0.0.0.0/0\n203.0.113.9\t17\n";
+        let parsed = parse(text, 10);
+        let bad: Vec<_> = parsed.bad.iter().map(|(line, _)| *line).collect();
+        assert_eq!((parsed.ranges.len(), bad, parsed.is_cut), (4, vec![5, 7], false));
+        let ranges = ClientRanges::new(&parsed.ranges);
+        for (address, expected) in [
+            ("192.0.2.7", true),
+            ("192.0.2.8", false),
+            ("198.51.100.200", true),
+            ("2001:db8:5::1", true),
+            ("203.0.113.9", true),
+            ("127.0.0.1", false),
+        ] {
+            assert_eq!(ranges.contain(Some(address.parse().unwrap())), expected, "{address}");
+        }
+        let cut = parse(text, 2);
+        assert_eq!((cut.ranges.len(), cut.is_cut), (2, true));
+    }
+
+    #[test]
+    fn a_changed_file_is_read_again_and_a_missing_one_keeps_its_entries() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bans.txt");
+        let mut files = ListFiles::default();
+        files.set_paths(std::slice::from_ref(&path));
+        assert!(files.lists()[0].error.is_some() && !files.read_changed());
+        std::fs::write(&path, "192.0.2.7\n").unwrap();
+        assert!(files.read_changed() && files.lists()[0].entries == 1 && files.lists()[0].error.is_none());
+        assert!(!files.read_changed());
+        std::fs::write(&path, "192.0.2.7\n192.0.2.8\n").unwrap();
+        assert!(files.read_changed() && files.lists()[0].entries == 2);
+        std::fs::remove_file(&path).unwrap();
+        assert!(files.read_changed() && files.lists()[0].entries == 2 && files.lists()[0].error.is_some());
+        files.set_paths(&[]);
+        assert!(files.is_empty() && files.lists().is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! Settings of `[ban]`, prepared for lookups.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rocknet_config::client_ranges::ClientRanges;
+use rocknet_config::model::{Ban, Config, Network, OffenceRate};
+use rocknet_control::text;
+use rocknet_limit::Rate;
+
+use super::address;
+use super::offence::Offence;
+
+/// Rules of bans.
+#[derive(Default)]
+pub struct Rules {
+    /// `None`: offences lead to no ban.
+    ban: Option<Ban>,
+    rates: [Option<ActiveRate>; Offence::ALL.len()],
+    exempt: ClientRanges,
+    /// Proxies whose connections carry requests of several clients.
+    proxies: Vec<Network>,
+}
+
+/// Rate of offences.
+#[derive(Debug, Clone, Copy)]
+pub struct ActiveRate {
+    /// Rate of the offences before the one that leads to a ban; `None` if the first one does.
+    pub admitted: Option<Rate>,
+    written: OffenceRate,
+}
+
+impl Rules {
+    /// Prepares the rules of a configuration.
+    pub fn new(config: &Config) -> Rules {
+        let server = &config.server;
+        let proxies = [&server.trusted_proxies[..], &server.proxy_protocol].concat();
+        let Some(ban) = &config.ban else {
+            return Rules {
+                proxies,
+                ..Rules::default()
+            };
+        };
+        let rates = [ban.logins, ban.not_found, ban.refused, ban.handshakes];
+        Rules {
+            rates: rates.map(|rate| rate.map(ActiveRate::new)),
+            exempt: ClientRanges::new(&ban.exempt),
+            ban: Some(ban.clone()),
+            proxies,
+        }
+    }
+
+    /// Returns the settings and the rate of a kind of offence, if it leads to bans.
+    pub fn rate(&self, offence: Offence) -> Option<(&Ban, &ActiveRate)> {
+        self.ban.as_ref().zip(self.rates[offence as usize].as_ref())
+    }
+
+    /// Returns true for an address that is never banned.
+    pub fn is_exempt(&self, address: IpAddr) -> bool {
+        self.exempt.contain(Some(address)) || self.is_proxy(address)
+    }
+
+    /// Returns true for a proxy whose connections carry requests of several clients.
+    pub fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.iter().any(|network| network.contains(address))
+    }
+
+    /// Returns true if the first address of a network is exempt. Further addresses may be, which a lookup finds.
+    pub fn exempts(&self, network: Network) -> bool {
+        self.is_exempt(address::first_address(network))
+    }
+
+    /// Returns the duration of a first ban.
+    pub fn default_time(&self) -> Duration {
+        self.ban.as_ref().map_or(Ban::default().time, |ban| ban.time)
+    }
+
+    /// Returns true if there are paths of login forms.
+    pub fn has_login_paths(&self) -> bool {
+        let ban = self.ban.as_ref().filter(|ban| ban.logins.is_some());
+        ban.is_some_and(|ban| !ban.login_paths.is_empty())
+    }
+
+    /// Returns true for the decoded path of a login form. Applications in PHP ignore further segments of the path.
+    pub fn is_login_path(&self, path: &str) -> bool {
+        let paths = self.ban.as_ref().map_or(&[][..], |ban| &ban.login_paths);
+        let is_same = |login: &String| {
+            let rest = path.strip_prefix(login.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        paths.iter().any(is_same)
+    }
+}
+
+impl ActiveRate {
+    fn new(written: OffenceRate) -> ActiveRate {
+        let window = u64::try_from(written.window.as_nanos()).unwrap_or(u64::MAX);
+        let interval = window / u64::from(written.count.max(1));
+        ActiveRate {
+            admitted: (written.count > 1).then(|| Rate::new(interval, written.count - 1, None)),
+            written,
+        }
+    }
+
+    /// Returns the reason of a ban for the log.
+    pub fn describe(&self, offence: Offence) -> String {
+        let OffenceRate { count, window } = self.written;
+        let window = text::duration(window.as_secs());
+        format!("{count} {} in {window}", offence.description())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_limit::Taken;
+
+    use super::*;
+
+    #[test]
+    fn the_last_offence_of_a_rate_leads_to_a_ban() {
+        for count in [1, 2, 5] {
+            let rate = ActiveRate::new(OffenceRate {
+                count,
+                window: Duration::from_secs(60),
+            });
+            let mut state = 0;
+            let is_admitted = |rate: &Rate| matches!(rate.take(&mut state, 7), Taken::Admitted { .. });
+            let admitted = rate.admitted.map_or(0, |rate| {
+                let mut is_admitted = is_admitted;
+                (0..10).filter(|_| is_admitted(&rate)).count()
+            });
+            assert_eq!(admitted as u32, count - 1);
+        }
+    }
+
+    #[test]
+    fn proxies_and_private_networks_are_exempt() {
+        let mut config = Config {
+            ban: Some(Ban::default()),
+            ..Config::default()
+        };
+        config.server.trusted_proxies = vec![address::parse("203.0.113.0/24").unwrap()];
+        let rules = Rules::new(&config);
+        for (address, expected) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("10.1.2.3", true),
+            ("203.0.113.9", true),
+            ("198.51.100.1", false),
+        ] {
+            assert_eq!(rules.is_exempt(address.parse().unwrap()), expected, "{address}");
+        }
+        assert!(rules.is_login_path("/wp-login.php/x") && !rules.is_login_path("/wp-login.php.txt"));
+        config.ban = None;
+        let rules = Rules::new(&config);
+        assert!(!rules.has_login_paths() && rules.rate(Offence::Login).is_none());
+        assert!(rules.is_exempt("203.0.113.9".parse().unwrap()) && !rules.is_exempt("127.0.0.1".parse().unwrap()));
+    }
+}

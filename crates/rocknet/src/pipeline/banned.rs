@@ -1,0 +1,35 @@
+//! Refuses requests of banned clients: those on connections that were accepted before the ban, and those that a trusted
+//! proxy forwards.
+
+use std::rc::Rc;
+
+use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::status::Status;
+
+use super::context::RequestContext;
+use super::finish;
+use super::incoming::IncomingRequest;
+use super::interface::StartedExchange;
+use crate::fixed;
+use crate::worker::{Worker, WorkerConfig};
+
+/// Refuses a request of a banned client, and closes the connection. Returns `None` for other clients. `site`: number of
+/// the requested site.
+#[inline(never)]
+pub(super) fn refuse<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    site: Option<u32>,
+) -> Option<StartedExchange> {
+    if !worker.is_banned(incoming.client(worker)) {
+        return None;
+    }
+    worker.shared.registries.bans.count_request();
+    let context = RequestContext::new(worker, config, incoming, site, None);
+    let response = fixed::error(Status::FORBIDDEN);
+    Some(StartedExchange {
+        close: true,
+        ..finish::respond(worker, Rc::new(context), Some(incoming.request), response)
+    })
+}
