@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(
             BanListText(&list, 60).to_string(),
-            "192.0.2.7               59 min  bad?bot\n2001:db8::/64    until lifted  \nand 1 more\n\
+            "192.0.2.7              59 min  bad?bot\n2001:db8::/64    until lifted  \nand 1 more\n\
              bans.txt: 1,234 entries, 2 lines skipped, cannot be read: gone\n"
         );
         assert_eq!(BanListText(&BanList::default(), 0).to_string(), "no client is banned\n");

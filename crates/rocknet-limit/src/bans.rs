@@ -76,9 +76,10 @@ impl<R: Clone> BanTable<R> {
         now < self.latest_end.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the client is banned.
-    pub fn is_banned(&self, client: u128, now: u64) -> bool {
-        self.may_ban(now) && self.read(client).get(&client).is_some_and(|ban| ban.is_active(now))
+    /// Returns true if the client is banned. `applies`: returns true for the reasons whose bans count.
+    pub fn is_banned(&self, client: u128, now: u64, applies: impl Fn(&R) -> bool) -> bool {
+        let is_banned = |ban: &Ban<R>| ban.is_active(now) && applies(&ban.reason);
+        self.may_ban(now) && self.read(client).get(&client).is_some_and(is_banned)
     }
 
     /// Returns the ban of a client while it lasts.
@@ -214,11 +215,15 @@ mod tests {
     #[test]
     fn bans_end_and_take_longer_each_time() {
         let table = BanTable::default();
-        assert!(!table.may_ban(0) && !table.is_banned(1, 100));
+        assert!(!table.may_ban(0) && !table.is_banned(1, 100, |_| true));
         let first = table.ban_again(1, 100, 60, 200, ()).unwrap();
         assert_eq!((first.until, first.count), (160, 1));
         assert_eq!(table.ban_again(1, 159, 60, 200, ()), None);
-        assert!(table.is_banned(1, 159) && !table.is_banned(1, 160) && !table.is_banned(2, 159));
+        assert!(
+            table.is_banned(1, 159, |_| true)
+                && !table.is_banned(1, 160, |_| true)
+                && !table.is_banned(2, 159, |_| true)
+        );
         assert_eq!((table.active(159), table.active(160)), (1, 0));
         // The client is remembered for as long as its ban took.
         assert_eq!(table.forget(219), 0);
@@ -228,10 +233,10 @@ mod tests {
         assert_eq!((third.until, third.count), (540, 3));
         // A client that has kept quiet begins again.
         assert_eq!(table.ban_again(1, 740, 60, 200, ()).unwrap().count, 1);
-        assert!(table.lift(1, 741) && !table.lift(1, 741) && !table.is_banned(1, 741));
+        assert!(table.lift(1, 741) && !table.lift(1, 741) && !table.is_banned(1, 741, |_| true));
         assert_eq!(table.forget(10_000), 0);
         table.insert(2, ban(0, FOREVER), 0);
-        assert!(table.is_banned(2, u64::MAX - 1) && table.forget(u64::MAX - 1) == 0);
+        assert!(table.is_banned(2, u64::MAX - 1, |_| true) && table.forget(u64::MAX - 1) == 0);
     }
 
     #[test]
@@ -244,7 +249,7 @@ mod tests {
         assert!(all.len() <= MAX_BANS && all.len() > MAX_BANS / 2, "{}", all.len());
         // The last bans end last, so each of them is in the table.
         let last = 2 * MAX_BANS as u128;
-        assert!((last - 1_000..last).all(|client| table.is_banned(client, 500)));
-        assert!(!table.is_banned(0, 500));
+        assert!((last - 1_000..last).all(|client| table.is_banned(client, 500, |_| true)));
+        assert!(!table.is_banned(0, 500, |_| true));
     }
 }

@@ -187,9 +187,12 @@ impl Bans {
             return false;
         };
         let now = unix_s();
-        let is_banned = self.clients.is_banned(client_network(address), now)
+        let rules = self.rules();
+        // Without `[ban]`, and with `dry_run`, only bans of operators and lists apply.
+        let applies = |reason: &Reason| matches!(reason, Reason::Operator(_)) || rules.bans_offenders();
+        let is_banned = self.clients.is_banned(client_network(address), now, applies)
             || self.has_networks.load(Ordering::Relaxed) && self.networks(now).contain(address);
-        is_banned && !self.rules().is_exempt(address)
+        is_banned && !rules.is_exempt(address)
     }
 
     /// Counts a connection that was closed because its client is banned.
@@ -220,7 +223,7 @@ impl Bans {
     pub fn offend(self: &Arc<Self>, client: Client, offence: Offence) {
         let Client::Ip { address, .. } = client else { return };
         let (key, now, kind) = (client_network(address), unix_s(), offence as usize);
-        if self.clients.is_banned(key, now) {
+        if self.is_banned(client) {
             // A request in progress when the ban began, or a request of a proxy for the client.
             return;
         }
@@ -334,7 +337,14 @@ impl Bans {
         let network = address::parse(target)?;
         let now = unix_s();
         let (lifted, is_lifted) = match address::client_of(network) {
-            Some(client) => (address::client_text(client), self.clients.lift(client, now)),
+            Some(client) => {
+                // Otherwise the next offence would lead to another ban.
+                for rate in &self.rates {
+                    let elapsed = self.started.elapsed().as_nanos() as u64;
+                    rate.update(self.seed.hash_one(client), elapsed, |full_at| *full_at = 0);
+                }
+                (address::client_text(client), self.clients.lift(client, now))
+            }
             None => {
                 let mut added = lock(&self.added);
                 let before = added.len();
@@ -407,10 +417,11 @@ impl Bans {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the banned networks. Those whose ban has ended are removed first.
+    /// Returns the banned networks. Those whose ban has ended are removed first, unless files are being read, which a
+    /// worker must not wait for.
     fn networks(&self, now: u64) -> Arc<Networks> {
         let networks = Arc::clone(&self.networks.read().unwrap_or_else(PoisonError::into_inner));
-        if now < networks.next_end {
+        if now < networks.next_end || self.files.try_lock().is_err() {
             return networks;
         }
         self.rebuild_networks(now);
@@ -418,7 +429,9 @@ impl Bans {
     }
 
     fn rebuild_networks(&self, now: u64) {
-        let networks = Networks::new(lock(&self.files).lists(), &lock(&self.added), now);
+        // Held until the result is stored, so that no older result replaces it.
+        let files = lock(&self.files);
+        let networks = Networks::new(files.lists(), &lock(&self.added), now);
         self.has_networks.store(!networks.is_empty(), Ordering::Relaxed);
         *self.networks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(networks);
     }

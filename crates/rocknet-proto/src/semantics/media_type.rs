@@ -318,7 +318,9 @@ mod tests {
                 value.ends_with("; charset=utf-8"),
                 "{extension}"
             );
-            assert_eq!(compressible, is_compressible(value.as_bytes()), "{extension}");
+            // The files of `svgz` are compressed already.
+            let expected = is_compressible(value.as_bytes()) && extension != "svgz";
+            assert_eq!(compressible, expected, "{extension}");
         }
     }
 

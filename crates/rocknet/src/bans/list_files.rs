@@ -127,8 +127,16 @@ fn stamp(path: &Path) -> Option<Stamp> {
 /// Reads a file. If it cannot be read, its earlier list stays in use. Problems are logged.
 fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
     let shown = path.display();
-    let text = match read_text(path) {
-        Ok(text) => text,
+    let parsed = read_text(path).and_then(|text| {
+        let parsed = parse(&text, max_entries);
+        // Such as an error page that a download has written to the file.
+        match parsed.ranges.is_empty() && parsed.bad_lines > 0 {
+            true => Err(io::Error::other("it has no address or network")),
+            false => Ok(parsed),
+        }
+    });
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             tracing::warn!("the ban list {shown} cannot be read: {error}; its earlier entries stay in use");
             return List {
@@ -140,16 +148,18 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
             };
         }
     };
-    let Parsed { ranges, bad, is_cut } = parse(&text, max_entries);
-    if let Some((_, first)) = bad.first() {
-        let lines: Vec<_> = bad
-            .iter()
-            .take(MAX_NAMED_LINES)
-            .map(|(line, _)| line.to_string())
-            .collect();
-        let more = if bad.len() > MAX_NAMED_LINES { ", …" } else { "" };
+    let Parsed {
+        ranges,
+        bad,
+        bad_lines,
+        first_error,
+        is_cut,
+    } = parsed;
+    if bad_lines > 0 {
+        let lines: Vec<_> = bad.iter().map(usize::to_string).collect();
+        let more = if bad_lines > bad.len() { ", …" } else { "" };
         tracing::warn!(
-            "the ban list {shown}: lines {}{more} are skipped: {first}",
+            "the ban list {shown}: lines {}{more} are skipped: {first_error}",
             lines.join(", ")
         );
     }
@@ -160,7 +170,7 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
     List {
         path: path.to_owned(),
         entries: ranges.len(),
-        bad_lines: bad.len(),
+        bad_lines,
         ranges: ClientRanges::new(&ranges),
         error: None,
     }
@@ -182,8 +192,12 @@ fn read_text(path: &Path) -> io::Result<String> {
 /// Contents of a file.
 struct Parsed {
     ranges: Vec<ClientRange>,
-    /// Numbers of the lines that are skipped, each with the reason.
-    bad: Vec<(usize, String)>,
+    /// Numbers of the first lines that are skipped.
+    bad: Vec<usize>,
+    /// Number of lines that are skipped.
+    bad_lines: usize,
+    /// Reason why the first of them is skipped.
+    first_error: String,
     /// True if the file has too many entries.
     is_cut: bool,
 }
@@ -191,26 +205,36 @@ struct Parsed {
 /// Parses a list: one address or network in each line. The text after `#` or `;`, and after the first word, is ignored,
 /// because many published lists have a name or a count there.
 fn parse(text: &str, max_entries: usize) -> Parsed {
-    let (mut ranges, mut bad) = (Vec::new(), Vec::new());
+    let mut parsed = Parsed {
+        ranges: Vec::new(),
+        bad: Vec::new(),
+        bad_lines: 0,
+        first_error: String::new(),
+        is_cut: false,
+    };
     for (at, line) in text.lines().enumerate() {
         let entry = line.split(['#', ';']).next().unwrap_or_default();
         let Some(word) = entry.trim_start_matches('\u{feff}').split_whitespace().next() else {
             continue;
         };
-        if ranges.len() >= max_entries {
-            return Parsed {
-                ranges,
-                bad,
-                is_cut: true,
-            };
+        if parsed.ranges.len() >= max_entries {
+            parsed.is_cut = true;
+            break;
         }
         match address::parse(word) {
-            Ok(network) => ranges.push(ClientRange::Network(network)),
-            Err(error) => bad.push((at + 1, error)),
+            Ok(network) => parsed.ranges.push(ClientRange::Network(network)),
+            Err(error) => {
+                if parsed.bad_lines == 0 {
+                    parsed.first_error = error;
+                }
+                if parsed.bad.len() < MAX_NAMED_LINES {
+                    parsed.bad.push(at + 1);
+                }
+                parsed.bad_lines += 1;
+            }
         }
     }
-    let is_cut = false;
-    Parsed { ranges, bad, is_cut }
+    parsed
 }
 
 #[cfg(test)]
@@ -221,8 +245,12 @@ mod tests {
     fn lines_are_addresses_networks_and_comments() {
         let text = "# list\n192.0.2.7\n 198.51.100.0/24 ; SBL1\n\nnonsense\n2001:db8::/32 # v6\r\n0.0.0.0/0\n203.0.113.9\t17\n";
         let parsed = parse(text, 10);
-        let bad: Vec<_> = parsed.bad.iter().map(|(line, _)| *line).collect();
-        assert_eq!((parsed.ranges.len(), bad, parsed.is_cut), (4, vec![5, 7], false));
+        assert_eq!(
+            (parsed.ranges.len(), &parsed.bad[..], parsed.is_cut),
+            (4, &[5, 7][..], false)
+        );
+        let bad = parse(&"x\n".repeat(100), 10);
+        assert_eq!((bad.bad.len(), bad.bad_lines), (MAX_NAMED_LINES, 100));
         let ranges = ClientRanges::new(&parsed.ranges);
         for (address, expected) in [
             ("192.0.2.7", true),
@@ -250,6 +278,8 @@ mod tests {
         assert!(!files.read_changed());
         std::fs::write(&path, "192.0.2.7\n192.0.2.8\n").unwrap();
         assert!(files.read_changed() && files.lists()[0].entries == 2);
+        std::fs::write(&path, "<html>\nnot found\n").unwrap();
+        assert!(files.read_changed() && files.lists()[0].entries == 2 && files.lists()[0].error.is_some());
         std::fs::remove_file(&path).unwrap();
         assert!(files.read_changed() && files.lists()[0].entries == 2 && files.lists()[0].error.is_some());
         files.set_paths(&[]);

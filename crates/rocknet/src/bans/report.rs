@@ -82,7 +82,7 @@ impl Bans {
                 not_found: count(Offence::NotFound),
                 refused: count(Offence::Refused),
                 handshakes: count(Offence::Handshake),
-                is_banned: self.clients.is_banned(offender.client, now),
+                is_banned: self.clients.is_banned(offender.client, now, |_| true),
             }
         };
         worst.into_iter().map(summary).collect()

@@ -55,6 +55,11 @@ impl Rules {
         self.ban.as_ref().zip(self.rates[offence as usize].as_ref())
     }
 
+    /// Returns true if bans that offences have led to apply.
+    pub fn bans_offenders(&self) -> bool {
+        self.ban.as_ref().is_some_and(|ban| !ban.dry_run)
+    }
+
     /// Returns true for an address that is never banned.
     pub fn is_exempt(&self, address: IpAddr) -> bool {
         self.exempt.contain(Some(address)) || self.is_proxy(address)

@@ -1,9 +1,12 @@
 //! File in the state folder that keeps bans across restarts and upgrades.
 //!
-//! The first line names the process that owns the file. A process writes it only while it is the owner, so that after
-//! an upgrade the old process does not replace the bans of the new one.
+//! The first line names the process that has written the file last, its owner. After an upgrade, the old process does
+//! not replace the bans of the new one: a process writes unless a running process that it has not read from is the
+//! owner.
 
 use std::fmt::Write;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 
 use aws_lc_rs::rand;
@@ -15,7 +18,10 @@ use super::offence::Reason;
 use crate::certificates::storage::{Access, FileStorage, Storage};
 
 /// Name of the file.
-const FILE: &str = "bans";
+const FILE: &str = "bans/bans";
+
+/// Maximum size of the file in bytes. A file with all bans that are permitted, each with a reason, is smaller.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// First words of the file: format and version.
 const FORMAT: &str = "rocknet-bans 1 ";
@@ -32,8 +38,8 @@ pub struct Store {
     storage: FileStorage,
     /// Name of this process in the file.
     owner: String,
-    /// True once the file was written.
-    is_owner: bool,
+    /// First line of the file as this process has read or written it last; empty if there was no file.
+    known: String,
     /// True once another process was found to be the owner.
     was_replaced: bool,
     /// True once an error was logged.
@@ -49,33 +55,61 @@ impl Store {
         let mut store = Store {
             storage: FileStorage::new(folder),
             owner: format!("{}-{:016x}", std::process::id(), u64::from_le_bytes(random)),
-            is_owner: false,
+            known: String::new(),
             was_replaced: false,
             has_failed: false,
         };
-        let stored = match store.storage.read(FILE) {
-            Ok(bytes) => parse(&String::from_utf8_lossy(&bytes.unwrap_or_default())),
+        let stored = match store.read(MAX_FILE_BYTES) {
+            Ok(text) => {
+                store.known = first_line(&text).to_owned();
+                parse(&text)
+            }
             Err(error) => {
-                store.fail(&format!("cannot be read: {error}"));
+                let path = store.storage.path().join(FILE);
+                // The next write would replace it.
+                let kept = path.with_extension("unreadable");
+                let _ = fs::rename(&path, &kept);
+                store.fail(&format!(
+                    "cannot be read: {error}; it was renamed to {}",
+                    kept.display()
+                ));
                 Stored::default()
             }
         };
         (store, stored)
     }
 
+    /// Returns at most `max` bytes of the file; an empty text if there is no file.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system, and an error for a file of more than [`MAX_FILE_BYTES`].
+    fn read(&self, max: u64) -> io::Result<String> {
+        let file = match File::open(self.storage.path().join(FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+            Err(error) => return Err(error),
+        };
+        if file.metadata()?.len() > MAX_FILE_BYTES {
+            return Err(io::Error::other("it is larger than 64 MiB"));
+        }
+        let mut bytes = Vec::new();
+        file.take(max).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Writes all bans, unless another process owns the file now.
     pub fn write(&mut self, clients: &[(u128, Ban<Reason>)], networks: &[AddedNetwork]) {
-        let current = self.storage.read(FILE).ok().flatten();
-        if current.is_none() && clients.is_empty() && networks.is_empty() {
+        /// Maximum length of the first line in bytes.
+        const MAX_FIRST_LINE: u64 = 256;
+        // A file that cannot be read is replaced.
+        let current = self.read(MAX_FIRST_LINE).unwrap_or_default();
+        let current = first_line(&current);
+        if current.is_empty() && clients.is_empty() && networks.is_empty() {
             // A server without bans needs no file.
             return;
         }
-        let has_other_owner = || {
-            let current = current.unwrap_or_default();
-            let first = current.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            !first.ends_with(self.owner.as_bytes())
-        };
-        if self.is_owner && has_other_owner() {
+        if current != self.known && has_running_owner(current) {
             if !std::mem::replace(&mut self.was_replaced, true) {
                 tracing::info!("another process of the server keeps the bans from now on");
             }
@@ -83,7 +117,10 @@ impl Store {
         }
         let text = render(&self.owner, clients, networks);
         match self.storage.write(FILE, text.as_bytes(), Access::Owner) {
-            Ok(()) => (self.is_owner, self.has_failed) = (true, false),
+            Ok(()) => {
+                self.known = first_line(&text).to_owned();
+                (self.was_replaced, self.has_failed) = (false, false);
+            }
             Err(error) => self.fail(&format!("cannot be written, so a restart lifts the bans: {error}")),
         }
     }
@@ -93,6 +130,25 @@ impl Store {
             tracing::warn!("the file {} {what}", self.storage.path().join(FILE).display());
         }
     }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Returns true if the first line of a file names another process that runs.
+fn has_running_owner(first_line: &str) -> bool {
+    let owner = first_line
+        .strip_prefix(FORMAT)
+        .and_then(|owner| owner.split('-').next());
+    let process = owner.and_then(|process| process.parse::<u32>().ok());
+    process.is_some_and(|process| process != std::process::id() && is_running(process))
+}
+
+/// Returns true if a process exists. Its account may be another one.
+fn is_running(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    process.is_some_and(|process| rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH))
 }
 
 /// Renders the file: one ban in each line, with its beginning, end, number and reason.
@@ -222,9 +278,51 @@ mod tests {
         let (mut new, loaded) = Store::open(folder.path());
         assert_eq!(loaded.clients, all.clients);
         new.write(&all.clients[..1], &[]);
+        let path = folder.path().join(FILE);
+        let written = fs::read_to_string(&path).unwrap();
+        // The new process has the same number here, so its number is replaced by one of a process that runs: the first.
+        let running = written.replacen(&format!("{}-", std::process::id()), "1-", 1);
+        fs::write(&path, &running).unwrap();
         old.write(&[], &[]);
-        assert_eq!(Store::open(folder.path()).1.clients, all.clients[..1]);
-        new.write(&[], &all.networks);
+        assert_eq!(fs::read_to_string(&path).unwrap(), running);
+        // The new process has ended: no process has the largest number.
+        fs::write(&path, running.replacen("1-", &format!("{}-", i32::MAX), 1)).unwrap();
+        old.write(&[], &all.networks);
         assert_eq!(Store::open(folder.path()).1.networks, all.networks);
+        // An operator has removed the file.
+        fs::remove_file(&path).unwrap();
+        old.write(&all.clients, &[]);
+        assert_eq!(Store::open(folder.path()).1.clients, all.clients);
+    }
+
+    #[test]
+    fn all_bans_that_are_permitted_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let ban = || Ban {
+            since: 1_764_000_000,
+            until: 1_764_000_000 + 604_800,
+            count: 7,
+            reason: Reason::Offence(Offence::Login),
+        };
+        let clients: Vec<_> = (0..MAX_BANS as u128)
+            .map(|at| ((0x2001_0db8 << 96) | (at << 64), ban()))
+            .collect();
+        let (mut store, _) = Store::open(folder.path());
+        store.write(&clients, &[]);
+        store.write(&clients[1..], &[]);
+        assert_eq!(Store::open(folder.path()).1.clients.len(), MAX_BANS - 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_kept_under_another_name() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("bans")).unwrap();
+        let file = File::create(folder.path().join(FILE)).unwrap();
+        file.set_len(MAX_FILE_BYTES + 1).unwrap();
+        let (mut store, none) = Store::open(folder.path());
+        assert_eq!(none, Stored::default());
+        store.write(&bans().clients, &[]);
+        assert_eq!(Store::open(folder.path()).1.clients, bans().clients);
+        assert!(folder.path().join("bans/bans.unreadable").exists());
     }
 }

@@ -123,10 +123,8 @@ async fn verify(pool: Pool, pending: access::Pending) -> Decision {
 
 /// Counts a failed login. The same wrong password counts once, because browsers repeat it.
 fn note(bans: &Arc<Bans>, client: Client, decision: &Decision) {
-    if matches!(
-        decision,
-        Decision::Challenge { is_guess: true, .. } | Decision::Throttled { .. }
-    ) {
+    // A throttled request may have the right password. Its response counts as a refusal.
+    if matches!(decision, Decision::Challenge { is_guess: true, .. }) {
         bans.offend(client, Offence::Login);
     }
 }

@@ -29,10 +29,11 @@ pub fn note(worker: &Worker, peer: Client, client: Option<Client>, request: Opti
     bans.offend(client, offence);
 }
 
-/// Returns the offence that a response with this status shows.
+/// Returns the offence that a response with this status shows. `is_login`: the request was a POST request to the path
+/// of a login form. A site without the form responds with 404 or 405.
 fn offence(status: Status, is_login: bool) -> Option<Offence> {
     match status.code() {
-        _ if is_login => Some(Offence::Login),
+        status if is_login && !matches!(status, 404 | 405 | 410) => Some(Offence::Login),
         404 | 410 => Some(Offence::NotFound),
         400 | 403 | 405 | 413 | 414 | 421 | 429 | 431 => Some(Offence::Refused),
         _ => None,

@@ -13,8 +13,8 @@ use super::interface::StartedExchange;
 use crate::fixed;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Refuses a request of a banned client, and closes the connection. Returns `None` for other clients. `site`: number of
-/// the requested site.
+/// Refuses a request of a banned client. Closes the connection, unless it is one of a proxy, which carries requests of
+/// other clients. Returns `None` for other clients. `site`: number of the requested site.
 #[inline(never)]
 pub(super) fn refuse<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,
@@ -29,7 +29,7 @@ pub(super) fn refuse<F: Fn() -> Rc<OwnedRequest>>(
     let context = RequestContext::new(worker, config, incoming, site, None);
     let response = fixed::error(Status::FORBIDDEN);
     Some(StartedExchange {
-        close: true,
+        close: worker.is_banned(incoming.peer),
         ..finish::respond(worker, Rc::new(context), Some(incoming.request), response)
     })
 }

@@ -15,6 +15,7 @@ use super::proxy_streams::proxied;
 use super::support::client::request;
 use super::support::http2::{Http2, send_and_receive_in_turn};
 use super::support::http2_upstream::{Http2Upstream, send, send_ok, trailers, whole};
+use super::support::refusing_port::RefusingPort;
 use super::support::upstream::{Upstream, ok};
 use super::support::{Folder, Running};
 
@@ -346,10 +347,7 @@ fn other_protocols_and_closed_connections_are_errors() {
     let resets = Http2Upstream::start(&Builder::new(), |_, mut respond| {
         Box::pin(async move { respond.send_reset(Reason::INTERNAL_ERROR) })
     });
-    let closed = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        format!("h2c://{}", listener.local_addr().expect("its address"))
-    };
+    let closed = RefusingPort::new();
     let h2c_url = |upstream: &Upstream| upstream.url().replace("http://", "h2c://");
     for (url, status) in [
         (h2c_url(&silent), 504),
@@ -357,7 +355,7 @@ fn other_protocols_and_closed_connections_are_errors() {
         (h2c_url(&gone), 502),
         (h2c_url(&garbage), 502),
         (resets.url(), 502),
-        (closed, 502),
+        (format!("h2c://{}", closed.address()), 502),
     ] {
         let server = proxied(&url, ", first_byte = \"300ms\"");
         assert_eq!(server.get("/").status, status, "{url}");

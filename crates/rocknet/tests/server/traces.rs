@@ -8,6 +8,7 @@ use rocknet::inventory;
 use serde_json::Value;
 
 use super::support::fastcgi::{self, Peer, SOCKET};
+use super::support::refusing_port::RefusingPort;
 use super::support::running::site;
 use super::support::upstream::{Upstream, ok};
 use super::support::{DEADLINE, Folder, Running};
@@ -244,11 +245,11 @@ fn without_a_collector_the_context_is_forwarded_unchanged() {
 fn a_collector_that_does_not_respond_affects_no_request() {
     // The first collector has closed its port, the second accepts connections and never responds, and the third refuses
     // spans. Each URL has true if the server must count dropped spans during the test.
-    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let closed = RefusingPort::new();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let refusing = Upstream::responding_with("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
     let urls = [
-        (format!("http://{}", closed.expect("a port")), true),
+        (format!("http://{}", closed.address()), true),
         (format!("http://{}", silent.local_addr().expect("its address")), false),
         (refusing.url(), true),
     ];

@@ -2,6 +2,7 @@
 
 use super::super::endpoint::Input;
 use super::*;
+use crate::ban::{BannedAddress, NewBan};
 use crate::config::{Candidate, Edit, Replacement, Undo};
 use crate::level::Level;
 use crate::php::PhpPoolName;
@@ -81,6 +82,16 @@ fn every_request_is_parsed_by_its_endpoint() {
         Request::StartPhpPool(PhpPoolName { name: "8.2".into() }),
         Request::StopPhpPool(PhpPoolName { name: "8.2".into() }),
         Request::PurgeFileCache,
+        Request::Bans,
+        Request::AddBan(NewBan {
+            address: "192.0.2.7".into(),
+            seconds: Some(60),
+            reason: "a".into(),
+        }),
+        Request::LiftBan(BannedAddress {
+            address: "192.0.2.7".into(),
+        }),
+        Request::Offenders,
         Request::PurgeResponses(ResponsePurge {
             tag: Some("a".into()),
             ..ResponsePurge::default()

@@ -15,6 +15,8 @@ pub mod http3;
 pub mod http3_stream;
 pub mod library;
 pub mod peer;
+#[allow(dead_code, reason = "tests/server uses it")]
+pub mod refusing_port;
 #[cfg(target_os = "linux")]
 pub mod reset;
 pub mod running;
