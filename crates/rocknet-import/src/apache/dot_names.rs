@@ -123,9 +123,11 @@ pub(super) fn is_never_served(expression: &str, reaches: impl Fn(bool) -> bool) 
         // Files in `/.well-known` are served.
         let is_served = || {
             let regex = RegexPattern::new(alternative, true);
-            regex.is_ok_and(|regex| paths.iter().any(|path| regex.matches(path.as_bytes())))
+            // An expression that RockNet cannot compile may match them.
+            regex.map_or(true, |regex| paths.iter().any(|path| regex.matches(path.as_bytes())))
         };
-        let is_exempt = spread(alternative).iter().all(|inner| inner.contains("(?!well-known"));
+        let exempts = |inner: &String| inner.contains("(?!well-known)") || inner.contains("(?!well-known/)");
+        let is_exempt = spread(alternative).iter().all(exempts);
         matches_only_dot_names(alternative)
             && (is_exempt || !is_served())
             && !reaches(alternative.starts_with("^/\\.") || alternative.starts_with("^\\."))
@@ -283,6 +285,9 @@ mod tests {
             (r"(^|/)\.", false, false),
             (r"^/\.git|^/vendor", false, false),
             (r"/\.git", true, false),
+            // These match `/.well-known`.
+            (r"^/\.(?!git)", false, false),
+            (r"^/\.(?!well-known/acme-challenge)", false, false),
         ] {
             let reaches_none = is_never_served(expression, |_| false);
             let reaches_scripts = is_never_served(expression, |is_first| !is_first);

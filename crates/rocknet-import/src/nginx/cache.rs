@@ -73,8 +73,11 @@ impl CacheDraft {
             ("cache", _) => {}
             ("cache_valid", words) => self.valid(directive, words, notes),
             ("cache_bypass" | "no_cache", variables) => {
-                for variable in variables {
-                    self.bypass(variable)?;
+                for word in variables {
+                    // Several variables in one word: it is not empty if one of them is not.
+                    for variable in word.strip_prefix('$').unwrap_or_default().split('$') {
+                        self.bypass(variable)?;
+                    }
                 }
             }
             ("cache_key", [key]) => self.key(key)?,
@@ -135,14 +138,17 @@ impl CacheDraft {
         }
     }
 
-    /// Reads a variable that keeps a request from the cache unless it is empty or `0`.
+    /// Reads the name of a variable that keeps a request from the cache unless it is empty or `0`.
     fn bypass(&mut self, variable: &str) -> Result<(), &'static str> {
         let condition = |map: &str, name: String| {
             let entry = Value::Table(vec![(name, Value::text("~."))]);
             Value::Table(vec![(map.to_owned(), entry)])
         };
-        let name = variable.strip_prefix('$').unwrap_or_default();
-        let parts = name.split_once('_').filter(|(_, rest)| !rest.is_empty());
+        // Other characters end the name, so that the word has a text that is never empty.
+        let is_name = variable
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let parts = variable.split_once('_').filter(|(_, rest)| is_name && !rest.is_empty());
         match parts {
             Some(("cookie", cookie)) => self.cookies.push(Value::text(cookie)),
             Some(("http", field)) => self.bypass.push(condition("header", field.replace('_', "-"))),
@@ -228,6 +234,11 @@ mod tests {
                 "proxy_cache a; proxy_cache_key $host$uri$cookie_lang;",
                 "{ key = \"{host}{path}{request.cookie.lang}\" }",
             ),
+            (
+                "proxy_cache a; proxy_cache_bypass $cookie_nocache $arg_nocache$arg_comment;",
+                "{ bypass_cookies = \"nocache\", bypass = [{ query = { nocache = \"~.\" } }, { query = { comment = \"~.\" } }] }",
+            ),
+            ("proxy_cache a; proxy_cache_bypass $arg_a-$arg_b;", "false"),
             // A missing condition would store pages of users.
             ("fastcgi_cache a; fastcgi_no_cache $skip_cache;", "false"),
             ("proxy_cache a; proxy_cache_key $uri$device;", "false"),

@@ -1,11 +1,12 @@
 //! Files that nginx serves for other paths: indexes of folders, fallbacks, and pages of errors. nginx searches a
 //! location for them again. RockNet applies their routes, and no rules.
 
+use crate::condition;
 use crate::directive::Directive;
 use crate::settings::Settings;
 use crate::value::Value;
 
-use super::place::{CaseMode, compiled};
+use super::place::{CaseMode, LocationMatch, Locations, compiled};
 
 /// Returns the paths of these files. A folder stands for every folder.
 pub(super) fn files(server: &Directive, settings: &Settings) -> Vec<String> {
@@ -36,7 +37,7 @@ fn add(block: &Directive, files: &mut Vec<String>) {
                 let paths = words
                     .iter()
                     .filter(is_path)
-                    .map(|path| path.split('?').next().unwrap_or(path));
+                    .map(|path| path.split(['?', '$']).next().unwrap_or(path));
                 files.extend(paths.map(str::to_owned));
             }
             "error_page" => files.extend(words.last().filter(is_path).cloned()),
@@ -67,6 +68,58 @@ pub(super) fn are_matched(expression: &str, case: CaseMode, files: &[String]) ->
             .any(|end| name.rsplit('.').next().is_some_and(|own| own.eq_ignore_ascii_case(end)))
     };
     files.iter().any(|file| is_matched(file) || has_ending(file))
+}
+
+/// Returns patterns of the files that a location by expression refuses if nginx selects another location for some file
+/// that its expression matches; `None` if it selects no other one.
+pub(super) fn refused(
+    location: &Directive,
+    (expression, case): (&str, CaseMode),
+    files: &[String],
+    locations: &Locations<'_>,
+) -> Option<Vec<String>> {
+    let regex = compiled(expression, case)?;
+    let is_other = |file: &str| selects_other(location, file, locations);
+    let is_matched = |file: &str| regex.matches(file.as_bytes());
+    if !files.iter().any(|file| is_matched(file) && is_other(file)) {
+        return None;
+    }
+    let mut patterns = Vec::new();
+    for file in files {
+        if !file.ends_with('/') && is_matched(file) && !is_other(file) {
+            patterns.push(file.clone());
+        }
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let below = format!("/x/{name}");
+        if !name.is_empty() && is_matched(&below) && !is_other(&below) {
+            patterns.push(format!("~^/.+/{}$", condition::escaped(name)));
+        }
+    }
+    patterns.sort_unstable();
+    patterns.dedup();
+    Some(patterns)
+}
+
+/// Returns true if nginx selects another location for a file before it tries the expression of this one.
+fn selects_other(location: &Directive, file: &str, locations: &Locations<'_>) -> bool {
+    let mut longest = (0, false);
+    let mut is_before = true;
+    for (other, place) in locations.all.iter().zip(&locations.places) {
+        is_before &= other.line != location.line || other.arguments != location.arguments;
+        match place {
+            LocationMatch::Exact(path) if path == file => return true,
+            LocationMatch::Prefix { path, is_final } if file.starts_with(path.as_str()) && path.len() >= longest.0 => {
+                longest = (path.len(), *is_final);
+            }
+            LocationMatch::Expression(expression, case)
+                if is_before && compiled(expression, *case).is_some_and(|regex| regex.matches(file.as_bytes())) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    longest.1
 }
 
 /// Returns the extensions at the end of an expression such as `\.(php|html)$`; none for other expressions.

@@ -85,7 +85,9 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
                 note_indexes(location, &patterns, locations, site);
                 let mut settings = Settings::default();
                 settings.deny_all(location.line);
-                routes.extend(patterns.iter().map(|pattern| LocationRoute {
+                let refused = indirect::refused(location, (expression, *case), &files, locations);
+                let refused = refused.as_ref().unwrap_or(&patterns);
+                routes.extend(refused.iter().map(|pattern| LocationRoute {
                     rank: LocationRank::Expression,
                     pattern: pattern.clone(),
                     settings: settings.clone(),
@@ -333,17 +335,19 @@ fn nested(directive: &Directive, patterns: &[String], scope: &mut Scope<'_>, sit
         LocationMatch::Expression(expression, case) if is_denied(directive) => limited(&expression, case, patterns),
         _ => None,
     };
-    if let Some(regex) = limited {
+    if let Some((regex, outside)) = limited {
         let keys = [("respond", Value::Number(403))];
-        return action::add(
-            directive,
-            site,
-            RuleStage::Expression,
-            None,
-            &[regex],
-            &[Vec::new()],
-            &keys,
-        );
+        let LocationMatch::Expression(expression, case) = matched(directive) else {
+            return;
+        };
+        // A rule applies to the path of the request, not to the file that is served for it.
+        if indirect::are_matched(&expression, case, &["/index.html".to_owned(), "/index.php".to_owned()]) {
+            let message = "the index of a folder is served, also if it has such a name: write a route with `deny`";
+            site.weakens(directive, message);
+        }
+        let exceptions = outside.map(|paths| Condition::new("path", Value::text(paths)).negated_if(true));
+        let tests = [exceptions.into_iter().collect()];
+        return action::add(directive, site, RuleStage::Expression, None, &[regex], &tests, &keys);
     }
     match restricts(directive) {
         true => scope.notes.skip_restriction(
@@ -357,17 +361,46 @@ fn nested(directive: &Directive, patterns: &[String], scope: &mut Scope<'_>, sit
     }
 }
 
-/// Returns the expression of a location within a prefix; `None` if it has no form.
-fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<String> {
+/// Returns the expression of a location within a prefix, and an expression for exceptions if it matches paths outside
+/// of the prefix, too; `None` if it has no form.
+fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(String, Option<String>)> {
     let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix('*'))?;
-    let text = match expression.strip_prefix('^') {
-        _ if prefix.contains('*') || prefix.starts_with('~') => return None,
-        _ if prefix == "/" => expression.to_owned(),
-        Some(_) if literal(&format!("~{expression}")).starts_with(prefix) => expression.to_owned(),
-        Some(_) => return None,
-        None => format!("^{}.*?(?:{expression})", condition::escaped(prefix)),
+    if prefix.contains('*') || prefix.starts_with('~') {
+        return None;
+    }
+    let base = prefix.strip_suffix('/')?;
+    let compiled = |text: &str| super::place::regex_of(text, case);
+    let is_anchored_inside = expression.starts_with('^') && literal(&format!("~{expression}")).starts_with(prefix);
+    if base.is_empty() || is_anchored_inside {
+        return Some((compiled(expression)?, None));
+    }
+    // nginx searches the whole path, so that a match may begin in the prefix.
+    let flag = if case == CaseMode::Ignored { "*" } else { "" };
+    let start = literal(&format!("~{flag}^{expression}"));
+    let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);
+    let mut ends = base.char_indices().map(|(at, _)| &prefix[at..]);
+    if start.is_empty() || expression.starts_with('^') || ends.any(begins_in) {
+        return Some((compiled(expression)?, Some(outside(prefix))));
+    }
+    let base = condition::escaped(base);
+    let text = match start.starts_with('/') {
+        true => format!("^{base}(?:/.*?)?(?:{expression})"),
+        false => format!("^{base}/.*?(?:{expression})"),
     };
-    super::place::regex_of(&text, case)
+    Some((compiled(&text)?, None))
+}
+
+/// Returns an expression for the paths that do not begin with a prefix.
+fn outside(prefix: &str) -> String {
+    let mut text = String::new();
+    for c in prefix.chars().rev() {
+        let c = condition::escaped(&c.to_string());
+        text = match text.is_empty() {
+            true => format!("(?:$|[^{c}])"),
+            false => format!("(?:$|[^{c}]|{c}{text})"),
+        };
+    }
+    format!("~^{text}")
 }
 
 impl Scope<'_> {

@@ -257,7 +257,12 @@ pub(super) fn is_dotfiles(expression: &str) -> bool {
     let rest = expression.strip_prefix('^').unwrap_or(expression);
     let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
     // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
-    rest.is_some_and(|rest| rest.starts_with("\\.")) && !has_alternative(&expression.replace("(^|/)", ""))
+    // A dot that may be missing is no dot at the beginning.
+    let is_dot = |rest: &str| {
+        rest.strip_prefix("\\.")
+            .is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
+    };
+    rest.is_some_and(is_dot) && !has_alternative(&expression.replace("(^|/)", ""))
 }
 
 /// Returns true if an expression has alternatives outside of groups. Also returns true for some others.

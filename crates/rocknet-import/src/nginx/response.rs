@@ -19,11 +19,11 @@ pub(super) fn translate(
     locations: &Locations<'_>,
 ) {
     let line = directive.line;
-    if area.stage != RuleStage::Exact {
-        if directive.argument(0) != "403" {
-            locations.note_access_first(directive, site);
-        }
-    } else {
+    if area.stage != RuleStage::Exact && directive.argument(0) != "403" {
+        locations.note_access_first(directive, site);
+    }
+    let is_translated = respond(directive, area, scope, site);
+    if is_translated && area.stage == RuleStage::Exact {
         // The path has no other response, so its route needs no access control.
         let lists = ["allow", "deny"].iter().any(|key| locations.has_access(site, key));
         let opened = [
@@ -35,6 +35,11 @@ pub(super) fn translate(
             scope.settings.set(key, value, line);
         }
     }
+}
+
+/// Adds the redirect or rule of a `return`. Returns false if it has none, or if a route refuses the requests instead.
+fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, site: &mut Site) -> bool {
+    let line = directive.line;
     let patterns = &area.patterns;
     let has_others = match area.is_site() {
         true => !area.is_alone(&[]),
@@ -68,6 +73,7 @@ pub(super) fn translate(
             body: None,
         }) if area.stage != RuleStage::Expression => {
             scope.settings.close(line);
+            return false;
         }
         Some(_) => match action::keys(directive, area.is_site()) {
             Some(keys) => {
@@ -79,10 +85,17 @@ pub(super) fn translate(
                     );
                 }
             }
-            None => skip(directive, scope),
+            None => {
+                skip(directive, scope);
+                return false;
+            }
         },
-        None => skip(directive, scope),
+        None => {
+            skip(directive, scope);
+            return false;
+        }
     }
+    true
 }
 
 fn skip(directive: &Directive, scope: &mut Scope<'_>) {

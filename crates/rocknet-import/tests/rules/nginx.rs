@@ -549,3 +549,57 @@ fn caches_apply_where_nginx_has_them() {
         import.toml
     );
 }
+
+#[test]
+fn inner_expressions_may_begin_in_the_prefix() {
+    let inner = |expression: &str| translated(&format!("location /app/ {{ location ~ {expression} {{ deny all; }} }}"));
+    assert_eq!(
+        rules(&inner("/config")),
+        ["path = '~^/app(?:/.*?)?(?:/config)'; respond = 403"]
+    );
+    for expression in ["(^|/)secret", "^/.*secret", "app/secret", "[^/]+/secret"] {
+        let found = rules(&inner(expression));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("unless"), "{found:?}");
+    }
+    // The index of a folder is no path of a request.
+    assert!(is_weakened(&inner("\\.php$"), "index of a folder"));
+    assert!(!is_weakened(&inner("\\.secret$"), "index of a folder"));
+}
+
+#[test]
+fn refusals_of_scripts_leave_the_front_controller_open() {
+    let import = translated(
+        "location / { try_files $uri /index.php$is_args$args; } location ~ ^/index\\.php(/|$) { fastcgi_pass \
+         unix:/run/php.sock; internal; } location ~ \\.php$ { return 404; }",
+    );
+    assert!(!import.toml.contains("route.\"*.php\"]"), "{}", import.toml);
+    // The index of a folder is still refused.
+    let (_, route) = import
+        .toml
+        .split_once("route.\"~^/.+/index\\\\.php$\"]")
+        .expect("a route");
+    assert!(route.contains("deny = \"all\""), "{}", import.toml);
+}
+
+#[test]
+fn dots_that_may_be_missing_do_not_hide_names() {
+    for expression in ["/\\.?(git|svn)", "/\\.*git", "/\\.{0,1}git"] {
+        let import = translated(&format!("location ~ \"{expression}\" {{ deny all; }}"));
+        assert_eq!(rules(&import).len(), 1, "{expression} {}", import.toml);
+    }
+}
+
+#[test]
+fn only_translated_responses_open_a_path() {
+    let server = |text: &str| {
+        translated(&format!(
+            "deny all; auth_basic x; auth_basic_user_file /u; location = /a {{ {text} }}"
+        ))
+    };
+    let opens = |import: &Import| import.toml.contains("allow = \"all\"") || import.toml.contains("auth = false");
+    let import = server("return 200 ok;");
+    assert!(opens(&import), "{}", import.toml);
+    let import = server("return 200 $unknown;");
+    assert!(!opens(&import), "{}", import.toml);
+}
