@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_config::template::Values;
+use rocknet_proto::h1::connection_options;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::semantics::cgi_names;
 
@@ -85,8 +86,36 @@ impl Identity {
         let is_removed = |name: &[u8]| self.names.iter().any(|own| cgi_names::are_same(name, own.as_bytes()));
         let added = self.fields.iter();
         let added = added.map(|(name, value)| (name.as_bytes(), &**value));
-        request.with_edited_fields(is_removed, added)
+        with_own_fields(request, is_removed, added)
     }
+}
+
+/// Returns the request without the fields for whose names `is_removed` returns true, and with `added` fields.
+/// `Connection` of the client cannot nominate a removed name, because the added field would not be passed on then.
+pub fn with_own_fields<'f>(
+    request: &'f OwnedRequest,
+    is_removed: impl Fn(&[u8]) -> bool,
+    added: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+) -> OwnedRequest {
+    let fields = request.view().fields;
+    if !connection_options(fields).any(&is_removed) {
+        return request.with_edited_fields(is_removed, added);
+    }
+    let options: Vec<_> = connection_options(fields)
+        .filter(|option| !is_removed(option))
+        .collect();
+    let options = options.join(&b", "[..]);
+    let connection = (!options.is_empty()).then(|| {
+        OwnedRequest::with_edited_fields(
+            request,
+            |name| name.eq_ignore_ascii_case(b"connection") || is_removed(name),
+            [(&b"Connection"[..], &options[..])].into_iter(),
+        )
+    });
+    let is_connection = |name: &[u8]| connection.is_none() && name.eq_ignore_ascii_case(b"connection");
+    let request = connection.as_ref().unwrap_or(request);
+    let added: Vec<_> = added.collect();
+    request.with_edited_fields(|name| is_connection(name) || is_removed(name), added.into_iter())
 }
 
 /// Future of a decision. Dropping it early has no side effects.

@@ -10,6 +10,8 @@ use rocknet_config::model::{Pattern, Settings};
 
 use crate::files::tree::Tree;
 use crate::gateway::accounts::Account;
+use rocknet_handler::guard::Guard;
+
 use crate::guard::{self, GuardRoute, Guards, Restrictions};
 use crate::handler::Handler;
 use crate::handlers::{self, HandlerContext, HandlerEntry};
@@ -55,6 +57,8 @@ pub struct EndpointContext<'a> {
     pub config_file: Option<&'a Path>,
     /// Settings of the site itself, which its routes inherit.
     pub site_settings: &'a Settings,
+    /// Guard of all routes of the site; `None` if the site has no authority.
+    pub anonymity: Option<Arc<dyn Guard>>,
     /// True if no route of the site has a guard.
     pub is_unguarded: bool,
     /// True if a rule of the site depends on the existence of files.
@@ -242,6 +246,7 @@ impl EndpointContext<'_> {
             site: &self.label.site,
             route,
             pattern: &route.pattern,
+            anonymity: self.anonymity.as_ref(),
             registries: self.registries,
         })
     }

@@ -173,7 +173,7 @@ impl SiteContext<'_> {
 
     /// Returns the inputs of the endpoints of a site.
     fn endpoint_context<'a>(&'a self, site: &'a model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
-        let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
+        let settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
         let cache = &self.config.cache;
         EndpointContext {
             label,
@@ -182,7 +182,8 @@ impl SiteContext<'_> {
             registries: self.registries,
             config_file: self.config.files.first().map(PathBuf::as_path),
             site_settings: &site.settings,
-            is_unguarded: settings.all(guard::is_unguarded),
+            anonymity: guard::anonymity(settings.clone()),
+            is_unguarded: settings.clone().all(guard::is_unguarded),
             checks_existence: (site.rules.iter().flat_map(model::Rule::all_conditions))
                 .any(|when| when.existence.is_some()),
         }

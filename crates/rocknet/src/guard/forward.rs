@@ -14,7 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use rocknet_config::model::{self, AddressRewrites, ForwardAuth, UpstreamRole, WeightedUpstream};
-use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
+use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity, with_own_fields};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request, split_target};
 use rocknet_proto::semantics::cgi_names;
@@ -97,7 +97,7 @@ impl ForwardAuthority {
             route: Arc::clone(route.route),
             target: model.target.as_bytes().into(),
             anonymous: Arc::new(Identity {
-                names: Arc::clone(&names),
+                names: identity_names(model).into(),
                 ..Identity::default()
             }),
             names,
@@ -161,7 +161,7 @@ impl ForwardAuthority {
     /// Returns the admission by a response of the authority with these fields.
     fn identity(&self, fields: &FieldList) -> Admission {
         let mut identity = Identity {
-            names: Arc::clone(&self.names),
+            names: Arc::clone(&self.anonymous.names),
             is_personal: true,
             ..Identity::default()
         };
@@ -224,10 +224,11 @@ impl ForwardAuthority {
         let description = description(request, scheme.unwrap_or(own_scheme), host.unwrap_or(request.authority));
         let is_own = |name: &[u8], own: &str| cgi_names::are_same(name, own.as_bytes());
         let is_removed = |name: &[u8]| {
-            NOT_SENT.iter().any(|own| is_own(name, own)) || self.names.iter().any(|own| is_own(name, own))
+            NOT_SENT.iter().any(|own| is_own(name, own)) || self.anonymous.names.iter().any(|own| is_own(name, own))
         };
         let added = description.iter().map(|(name, value)| (name.as_bytes(), &value[..]));
-        OwnedRequest::get_like(request, &self.target).with_edited_fields(is_removed, added)
+        let query = OwnedRequest::get_like(request, &self.target);
+        with_own_fields(&query, is_removed, added)
     }
 
     /// Logs a problem of the authority, at most once a second for each route.
@@ -243,6 +244,12 @@ impl ForwardAuthority {
             tracing::error!(site = %self.route.label.site, route = %self.route.pattern, "{what}");
         }
     }
+}
+
+/// Returns the names of the fields by which an authority identifies clients.
+pub(super) fn identity_names(model: &ForwardAuth) -> Vec<Box<str>> {
+    let names = model.headers.iter().chain([&model.user_field]);
+    names.map(|name| name.as_str().into()).collect()
 }
 
 /// Returns the settings of the proxy by which an authority is reached.

@@ -1,6 +1,7 @@
 //! Table of guards. Guards decide whether a request may enter a route. Each guard has its own file.
 
 mod access;
+mod anonymity;
 mod forward;
 mod limit;
 mod route;
@@ -15,6 +16,7 @@ use rocknet_handler::guard::Guard;
 pub use self::route::{GuardRoute, limit_scope};
 
 pub use access::Restrictions;
+pub use anonymity::anonymity;
 
 /// One entry of the table.
 struct GuardEntry {
@@ -56,7 +58,10 @@ pub type Guards = Box<[Arc<dyn Guard>]>;
 /// The error names the setting that cannot be used.
 pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
     let needed = GUARDS.iter().filter(|entry| (entry.is_needed)(route.settings));
-    needed.map(|entry| (entry.make)(route)).collect()
+    let own = needed.map(|entry| (entry.make)(route));
+    // It is the first guard, so that it removes no field that an authority adds.
+    own.collect::<Result<Vec<_>, _>>()
+        .map(|own| route.anonymity.cloned().into_iter().chain(own).collect())
 }
 
 /// Returns true if a route with these settings has no guard.

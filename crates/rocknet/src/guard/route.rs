@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rocknet_config::model::Settings;
+use rocknet_handler::guard::Guard;
 
 use crate::registries::Registries;
 use crate::route::{ROOT_PATTERN, Route};
@@ -19,6 +20,8 @@ pub struct GuardRoute<'a> {
     pub route: &'a Arc<Route>,
     /// Pattern of its paths; [`ROOT_PATTERN`] for the site itself.
     pub pattern: &'a Arc<str>,
+    /// Guard of all routes of the site, if the site has an authority.
+    pub anonymity: Option<&'a Arc<dyn Guard>>,
     /// Registries of the server.
     pub registries: &'a Registries,
 }

@@ -381,3 +381,41 @@ fn tunnels_are_opened_for_admitted_clients_alone() {
     assert_eq!(authority.last().field("X-Forwarded-Method"), Some("GET"));
     assert_eq!(upstream.all().len(), 1);
 }
+
+#[test]
+fn clients_remove_no_field_of_the_server() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let server = start(&authority, &upstream.key(), "");
+    let fields = [
+        "Cookie: session=ann",
+        "Connection: X-Forwarded-Uri, X-Original-URI, Remote-Groups, X-Hop",
+        "X-Hop: 1",
+    ];
+    assert_eq!(server.fetch("GET /admin", &fields).status, 200);
+    let (query, sent) = (authority.last(), upstream.last());
+    assert_eq!(query.field("X-Forwarded-Uri"), Some("/admin"));
+    assert_eq!(query.field("X-Original-URI"), Some("/admin"));
+    assert_eq!(sent.field("Remote-Groups"), Some("a,b"));
+    assert_eq!((query.field("X-Hop"), sent.field("X-Hop")), (None, None));
+}
+
+#[test]
+fn open_routes_pass_no_forged_identity() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let keys = format!("{}\n[site.default.route.\"/open\"]\nauth = false", upstream.key());
+    let server = start(&authority, &keys, ", user_field = \"X-Name\"");
+    let forged = [
+        "Remote-User: root",
+        "remote_groups: admin",
+        "X.Name: root",
+        "X-Name: root",
+    ];
+    for response in fetch(&server, "GET /open", &forged, "") {
+        assert_eq!((response.status, &*response.text), (200, "x"));
+        let sent = upstream.last();
+        for name in ["Remote-User", "remote_groups", "X.Name", "X-Name"] {
+            assert_eq!(sent.field(name), None, "{name}");
+        }
+    }
+    assert_eq!(authority.all().len(), 0);
+}
