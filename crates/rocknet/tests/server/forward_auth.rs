@@ -1,10 +1,11 @@
 //! Forward authentication: an authority decides about requests (`auth = { forward = "…" }`).
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use super::access::{AnyResponse, SERVER, fetch};
 use super::support::fastcgi::{self, Peer, SOCKET};
 use super::support::http2::Http2;
+use super::support::refusing_port::RefusingPort;
 use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
@@ -197,9 +198,8 @@ fn an_address_can_suffice_without_an_identity() {
 
 #[test]
 fn nothing_is_open_without_the_authority() {
-    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = closed.local_addr().expect("an address");
-    drop(closed);
+    let closed = RefusingPort::new();
+    let address = closed.address();
     let site = |address: &str, more: &str| {
         let text = format!(
             "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{address}\" {more} }}\n"
