@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rocknet_config::template::Values;
-use rocknet_proto::h1::connection_options;
+use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::semantics::cgi_names;
 
@@ -116,6 +116,13 @@ pub fn with_own_fields<'f>(
     let request = connection.as_ref().unwrap_or(request);
     let added: Vec<_> = added.collect();
     request.with_edited_fields(|name| is_connection(name) || is_removed(name), added.into_iter())
+}
+
+/// Returns the members of all `Connection` lines.
+fn connection_options<'a>(fields: Fields<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let lines = fields.get_all(KnownField::Connection);
+    let options = lines.flat_map(|line| line.split(|byte| *byte == b','));
+    options.map(<[u8]>::trim_ascii).filter(|option| !option.is_empty())
 }
 
 /// Future of a decision. Dropping it early has no side effects.
