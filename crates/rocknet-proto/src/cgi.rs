@@ -182,7 +182,7 @@ fn parse_status_line(line: &[u8]) -> Result<Status, CgiHeadError> {
     parse_final_status(trim(&line[space..]))
 }
 
-/// Parses a final status such as `404 Not Found`; the phrase is ignored.
+/// Parses a final status such as `404 Not Found`; the reason phrase is ignored.
 fn parse_final_status(value: &[u8]) -> Result<Status, CgiHeadError> {
     let digits = value.split(|&byte| byte == b' ').next().unwrap_or_default();
     if digits.len() != 3 || !digits.iter().all(u8::is_ascii_digit) {

@@ -101,8 +101,8 @@ impl FieldIndex {
     /// Adds a line; `known` is the result of [`KnownField::from_name`] for its name.
     ///
     /// A name must be shorter than 16 MiB, which the ceiling of head sizes in [`limits`](crate::limits) ensures. There
-    /// must be fewer than 65,536 lines. A ceiling there ensures it for HTTP/1, and the maximum number of fields of the
-    /// HPACK and QPACK decoders for HTTP/2 and HTTP/3.
+    /// must be fewer than 65,536 lines. For HTTP/1, the ceiling of field lines in that module ensures this; for HTTP/2
+    /// and HTTP/3, the maximum number of fields in the HPACK and QPACK decoders does.
     #[inline]
     pub fn push(&mut self, name: ByteSpan, known: Option<KnownField>, value: ByteSpan) {
         let number = match known {

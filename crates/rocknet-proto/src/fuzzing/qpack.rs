@@ -57,7 +57,8 @@ impl Qpack {
         self.encoder.receive_instructions(bytes).map(drop)
     }
 
-    /// Decodes a field section of a stream. A section that is blocked has to be passed again later.
+    /// Decodes a field section of a stream. A section that is blocked has to be passed again after further bytes of the
+    /// encoder stream.
     ///
     /// # Errors
     ///

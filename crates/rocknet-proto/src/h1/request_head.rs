@@ -22,7 +22,7 @@ const MAX_METHOD: usize = 32;
 /// Properties of a request head that the connection needs in addition to the index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestHead {
-    /// Position after the empty line.
+    /// Position after the empty line that ends the head.
     pub end: usize,
     pub body: BodyFraming,
     /// True if the client keeps the connection open after the response.

@@ -65,7 +65,7 @@ pub enum AfterResponse {
     /// The next request may follow; it may be in the unread bytes already.
     KeepAlive,
     /// The request body is not read completely. `receive` continues to return the body, which must be discarded. The
-    /// next request follows after `End`. If the rest of the body is too large, treat this as `Linger`.
+    /// next request follows after `End`. A caller that has discarded too many bytes can proceed as with `Linger`.
     Drain,
     /// Close after the response is sent.
     Close,

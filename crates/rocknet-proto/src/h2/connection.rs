@@ -41,7 +41,7 @@ pub use push::PushRequest;
 pub use response_body::DataGrant;
 pub use responses::BodyDelivery;
 
-/// Connection preface of a client (RFC 9113 §3.4).
+/// First 24 bytes of a client's connection preface; a SETTINGS frame ends the preface (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Default maximum number of concurrent streams of a client. Browsers and servers commonly use values near 128; RFC
@@ -457,5 +457,5 @@ impl ServerConnection {
     }
 }
 
-// With its tables, an idle connection may use 4 KiB (`tests/h2/idle.rs`). This is the part without the tables.
+// With its tables, an idle connection may use 4 KiB (`tests/h2/idle.rs`). The struct itself may use 768 bytes of that.
 const _: () = assert!(size_of::<ServerConnection>() <= 768);

@@ -44,8 +44,8 @@ impl ServerConnection {
         }
     }
 
-    /// Reads the preface. Returns `false` while it is incomplete. On a closed connection, discards all bytes and
-    /// returns `false`.
+    /// Reads `PREFACE`; `read_frame` checks the SETTINGS frame that follows. Returns `false` while `PREFACE` is
+    /// incomplete. On a closed connection, discards all bytes and returns `false`.
     #[cold]
     fn read_preface(&mut self, unread: &[u8], at: &mut usize) -> Result<bool, ConnectionError> {
         match self.read_state {

@@ -51,8 +51,8 @@ impl ServerConnection {
     /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if no data
     /// can be sent. The order of streams follows their priorities (RFC 9218 §10).
     ///
-    /// First it writes RST_STREAM for streams whose last frame was written while their request body is discarded, if
-    /// their receive windows are used up.
+    /// First it writes RST_STREAM for each stream that has sent its last frame and discards its request body, if the
+    /// client has used up the receive window of the stream.
     #[inline]
     pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
@@ -144,7 +144,7 @@ impl ServerConnection {
         self.send_window.available()
     }
 
-    /// Returns the number of bytes of a stream that are queued and not sent.
+    /// Returns the number of response body bytes that are queued and not sent; 0 if the stream no longer exists.
     pub fn queued(&self, id: StreamId) -> u64 {
         self.streams.get(id).map_or(0, |stream| stream.queued)
     }
