@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct ClockSync {
     /// True if a time service (NTP, PTP) keeps the clock.
     pub is_synchronized: bool,
-    /// Difference from the right time that the kernel still has to correct.
+    /// Amount by which the kernel still has to correct the clock, forwards or backwards.
     pub offset: Duration,
     /// Maximum error that the time service has reported. The kernel increases it while no service reports.
     pub max_error: Duration,
@@ -61,7 +61,7 @@ mod tests {
         let Ok(first) = clock_sync() else { return };
         let second = clock_sync().expect("the second call is like the first");
         assert_eq!(first.is_synchronized, second.is_synchronized);
-        // The kernel keeps the phase offset within half a second.
+        // The kernel limits the offset to half a second, so it is never as large as this bound.
         assert!(first.offset <= Duration::from_secs(1), "{first:?}");
     }
 }

@@ -4,7 +4,7 @@
 mod stream;
 #[cfg(unix)]
 pub(crate) mod write_batch;
-// The runtime calls it on every system; here it does nothing.
+// The runtime calls `write_batch` on every system. This version does nothing.
 #[cfg(not(unix))]
 #[path = "epoll/write_batch/portable.rs"]
 pub(crate) mod write_batch;

@@ -42,8 +42,8 @@ impl InheritedSockets {
         self.rejected.push(description);
     }
 
-    /// Returns the listening sockets that are bound to exactly this address. There are several if each has its own
-    /// accept queue (`SO_REUSEPORT`): a worker has to accept from every one of them.
+    /// Removes and returns the listening sockets that are bound to exactly this address. There are several if each has
+    /// its own accept queue (`SO_REUSEPORT`): a worker has to accept from every one of them.
     pub fn take_listeners(&mut self, address: &Address) -> Vec<Listener> {
         let matching = self
             .listeners
@@ -51,7 +51,7 @@ impl InheritedSockets {
         matching.map(|(listener, _)| listener).collect()
     }
 
-    /// Returns the UDP sockets that are bound to exactly this address.
+    /// Removes and returns the UDP sockets that are bound to exactly this address.
     pub fn take_udp(&mut self, address: &Address) -> Vec<OwnedFd> {
         let matching = self.udp.extract_if(.., |(bound, ..)| bound == address);
         matching.map(|(_, socket, _)| socket).collect()

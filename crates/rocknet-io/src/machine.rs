@@ -24,7 +24,7 @@ pub fn addresses() -> Vec<IpAddr> {
 
 /// Returns the addresses at which machines of the same network, such as phones, reach this one. Those of the interface
 /// with the default route come first, each group with IPv4 first. Addresses of containers, virtual machines and tunnels
-/// are left out, unless there are no others.
+/// are left out, unless there are no others. The list is empty on systems other than Linux.
 pub fn lan_addresses() -> Vec<IpAddr> {
     lan(system::interface_addresses())
 }

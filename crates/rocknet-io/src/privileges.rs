@@ -49,6 +49,10 @@ pub fn drop_to(user: &User) -> Result<(), PrivilegeError> {
 ///
 /// Fails if the process is not root, or if a system call or the start of the thread fails. Systems other than Linux
 /// always return an error.
+///
+/// # Panics
+///
+/// Panics if `work` does.
 pub fn with_rights_of<T: Send>(user: &User, work: impl FnOnce() -> T + Send) -> Result<T, PrivilegeError> {
     system::with_rights_of(user, work)
 }

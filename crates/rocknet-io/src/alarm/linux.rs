@@ -21,6 +21,10 @@ impl Alarm {
     /// # Errors
     ///
     /// Returns the error of `timerfd_create(2)` or of the registration with the event loop.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn new() -> io::Result<Alarm> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,

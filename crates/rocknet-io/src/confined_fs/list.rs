@@ -1,5 +1,4 @@
-//! Lists the files and folders of a directory, and the links to files and folders that may be followed, at once or in
-//! steps.
+//! Lists the files and directories in a directory, and the links to them that may be followed, at once or in steps.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -48,8 +47,8 @@ impl OpenDirectory {
     }
 }
 
-/// Reads at most `max_names` further names, and appends those of files and folders to `entries`. Returns the number of
-/// names read. `stat_target` returns the attributes of the target of the link with the given name.
+/// Reads at most `max_names` further names, and appends those of files and directories to `entries`. Returns the number
+/// of names read. `stat_target` returns the attributes of the target of the link with the given name.
 pub(super) fn read(
     directory: &mut OpenDirectory,
     max_names: usize,

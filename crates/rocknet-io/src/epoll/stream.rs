@@ -46,11 +46,15 @@ pub struct EpollStream {
 }
 
 impl EpollStream {
-    /// Takes ownership of an accepted, non-blocking socket.
+    /// Takes ownership of an accepted, non-blocking socket, and registers it with the event loop of this thread.
     ///
     /// # Errors
     ///
-    /// Fails if the socket cannot be registered with the event loop.
+    /// Fails if the socket cannot be registered.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn new(socket: OwnedFd) -> io::Result<EpollStream> {
         Ok(EpollStream {
             sender: BatchSender::for_current_thread(),
@@ -80,6 +84,10 @@ impl Acceptor {
     /// # Errors
     ///
     /// Returns the error of the registration.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn new(listener: Listener) -> io::Result<Acceptor> {
         Ok(Acceptor(register(listener)?))
     }
@@ -100,7 +108,8 @@ impl Acceptor {
     }
 }
 
-/// Registers a socket or timer with the event loop of this thread.
+/// Registers a socket, a timer or the descriptor of a process with the event loop of this thread. Panics outside of a
+/// runtime.
 #[allow(unsafe_code)]
 pub(crate) fn register<S: AsFd + AsRawFd>(socket: S) -> io::Result<AsyncFd<S>> {
     // SAFETY: callers pass only `OwnedFd` and `Listener`. These own their descriptor, keep it for as long as they live,

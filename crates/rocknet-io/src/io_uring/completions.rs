@@ -9,7 +9,8 @@ use super::state::RingState;
 use super::user_data::{OperationKind, decode};
 
 impl RingState {
-    /// Processes all completions. Returns the number of connections that have unsent bytes to take back.
+    /// Processes all completions. Returns the number of connections to which these completions gave unsent bytes, which
+    /// their links have to take back.
     pub fn reap(&mut self) -> usize {
         let mut unsent = 0;
         loop {

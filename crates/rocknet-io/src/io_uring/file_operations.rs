@@ -45,7 +45,8 @@ pub(super) enum FileCommand {
         length: u32,
         offset: u64,
     },
-    /// Opens a path so that the kernel's cache has its names. Boxed: the kernel holds its address.
+    /// Opens a path so that the kernel's cache has its names. Boxed, so that `how` keeps its address until
+    /// the kernel has read it.
     Lookup(Box<PathLookup>),
 }
 
@@ -124,7 +125,7 @@ impl FileOperations {
     }
 
     /// Ends all unfinished operations with `-ECANCELED`, because a failed ring delivers no more completions. Abandoned
-    /// ones remain in the table, because the kernel may still use their memory. Returns the wakers of the tasks.
+    /// ones remain in the table, because no completion removes them any more. Returns the wakers of the tasks.
     pub fn cancel_all(&mut self) -> Vec<Waker> {
         let cancel = |(_, operation): (usize, &mut StoredOperation)| {
             operation.result.get_or_insert(-libc::ECANCELED);

@@ -146,7 +146,7 @@ struct BufferStock {
     count: u16,
     /// Number of entries taken from the queue so far, modulo 2^16.
     head: u16,
-    /// Free buffers: id, address and length in bytes.
+    /// Free buffers taken from the queue: id, address and length in bytes.
     free: VecDeque<(u16, u64, u32)>,
     /// For each buffer by its id: true while the driver may read it.
     lent: HashMap<u16, bool>,

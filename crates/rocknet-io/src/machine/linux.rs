@@ -11,14 +11,14 @@ use super::interface_address::InterfaceAddress;
 /// found.
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;
 
-/// Returns the addresses in both tables, including loopback addresses. An address may occur twice.
+/// Returns the addresses in both address tables, including loopback addresses. An address may occur twice.
 pub(super) fn addresses() -> Vec<IpAddr> {
     let mut all = v4(&read("/proc/net/fib_trie"));
     all.extend(v6(&read("/proc/net/if_inet6")).into_iter().map(|(address, _)| address));
     all
 }
 
-/// Returns the addresses in both tables with their interfaces.
+/// Returns the addresses in both address tables with their interfaces.
 pub(super) fn interface_addresses() -> Vec<InterfaceAddress> {
     let routes = v4_routes(&read("/proc/net/route"));
     let default = default_interface(routes.iter().filter(|route| route.mask == 0));
@@ -58,7 +58,8 @@ struct Route {
     has_gateway: bool,
 }
 
-/// Parses `route`. Addresses are hexadecimal numbers whose bytes in memory are those of the address.
+/// Parses `route`, without the routes that refuse packets. Addresses are hexadecimal numbers whose bytes in memory are
+/// those of the address.
 fn v4_routes(table: &str) -> Vec<Route> {
     let parse = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -76,7 +77,7 @@ fn v4_routes(table: &str) -> Vec<Route> {
     table.lines().skip(1).filter_map(parse).collect()
 }
 
-/// Parses the default routes in `ipv6_route`, without those that refuse packets.
+/// Parses the default routes in `ipv6_route`, without those that refuse packets or lead to loopback.
 fn v6_default_routes(table: &str) -> Vec<Route> {
     let parse = |line: &str| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();

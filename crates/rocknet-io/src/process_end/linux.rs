@@ -1,4 +1,4 @@
-//! The end of a process by a descriptor of the process (`pidfd`).
+//! Waits for the end of a process through a descriptor of the process (`pidfd`).
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 /// Descriptor of a process, not yet registered with an event loop.
 pub struct ProcessDescriptor(OwnedFd);
 
-/// Readable once the process has ended.
+/// Registered descriptor of a process, which becomes readable when the process ends.
 pub struct ProcessEnd(AsyncFd<OwnedFd>);
 
 impl ProcessDescriptor {
@@ -29,6 +29,10 @@ impl ProcessEnd {
     /// # Errors
     ///
     /// Returns the error of the registration.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn new(process: ProcessDescriptor) -> io::Result<ProcessEnd> {
         Ok(ProcessEnd(crate::epoll::register(process.0)?))
     }
