@@ -1,4 +1,5 @@
-//! Lists the files and directories in a directory, and the links to them that may be followed, at once or in steps.
+//! Lists a directory, at once or in steps: its files, its subdirectories, and its links to any file or directory that
+//! the link policy permits.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
