@@ -222,7 +222,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Fails if the directory or the target of a link cannot be read.
+    /// [`OpenError::Resources`] or [`OpenError::Io`] if the system fails to read the directory or the attributes of a
+    /// file. A link that is dangling or must not be followed is left out and is no error.
     pub fn read_directory(
         &self,
         directory: &mut OpenDirectory,

@@ -12,7 +12,7 @@ use super::pcre::{self, named_groups};
 const OF_QUERY: &str =
     "RockNet compares each parameter of the query by itself, wherever it stands, and its name with its case";
 const OF_PORT: &str = "RockNet compares the scheme, not the port";
-const OF_HOST: &str = "every request has a host";
+const OF_HOST: &str = "RockNet assumes that each request names a host";
 const OF_ADDRESS: &str = "`.` in the expression also matched digits";
 
 /// Returns the name of the header field that a variable stands for: `User-Agent` for `%{HTTP_USER_AGENT}`.
@@ -47,7 +47,8 @@ pub(super) fn equal(subject: &str, text: &str, ignores_case: bool, is_negated: b
         }
         "%{REQUEST_URI}" if text.starts_with('/') && !text.contains('*') => single("path", Value::text(text)),
         "%{HTTPS}" | "%{REQUEST_SCHEME}" | "%{SERVER_PORT}" => secure(subject, text, is_negated),
-        "%{ENV:REDIRECT_STATUS}" => first_pass(text.is_empty() != is_negated),
+        // Rules of RockNet are applied once, so the status of an earlier pass is always empty.
+        "%{ENV:REDIRECT_STATUS}" => constant(text.is_empty() != is_negated),
         subject if !ignores_case => Some(Tests::exact(of_equal("header", &field(subject)?, text, is_negated)?)),
         _ => None,
     }
@@ -68,14 +69,9 @@ fn secure(subject: &str, text: &str, is_negated: bool) -> Option<Tests> {
     Some(Tests::of(Condition::new("scheme", Value::text(scheme))).differing(accuracy, OF_PORT))
 }
 
-/// Translates a condition about the first pass of a request through the rules. Rules of RockNet are applied once, so
-/// this is always the first pass.
-fn first_pass(is_first: bool) -> Option<Tests> {
-    Some(Tests::exact(if is_first {
-        vec![Conditions::new()]
-    } else {
-        Vec::new()
-    }))
+/// Returns a condition that is met by each request or by none.
+fn constant(is_met: bool) -> Option<Tests> {
+    Some(Tests::exact(if is_met { vec![Conditions::new()] } else { Vec::new() }))
 }
 
 /// Translates a variable that must match an expression.
@@ -104,11 +100,11 @@ pub(super) fn matching(
             Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, OF_ADDRESS))
         }
         "%{HTTP_HOST}" | "%{SERVER_NAME}" => host(expression, &named, is_negated),
-        "%{REQUEST_URI}" if matches!(expression, "." | ".*" | "^" | ".+") => first_pass(!is_negated),
+        "%{REQUEST_URI}" if matches!(expression, "." | ".*" | "^" | ".+") => constant(!is_negated),
         "%{REQUEST_URI}" => single("path", Value::Text(regex.to_string())),
         "%{HTTPS}" | "%{REQUEST_SCHEME}" | "%{SERVER_PORT}" => secure(subject, plain, is_negated),
         "%{ENV:REDIRECT_STATUS}" if matches!(expression, "^$" | "." | ".+" | "200" | "^200$") => {
-            first_pass((expression == "^$") != is_negated)
+            constant((expression == "^$") != is_negated)
         }
         "%{QUERY_STRING}" => query(expression, ignores_case, is_negated, names_groups),
         subject => Some(Tests::exact(of_value("header", &field(subject)?, &regex, is_negated))),
@@ -144,13 +140,13 @@ fn methods(expression: &str, ignores_case: bool) -> Option<Value> {
 
 /// Returns the condition for the host, which is compared in lower case and without the port.
 fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
-    // A request without a host is rare, and `^$` excludes it from redirects.
+    // These expressions only tell requests with a host from those without one, which are rare.
     match expression {
-        ".*" => return first_pass(!is_negated),
+        ".*" => return constant(!is_negated),
         "." | ".+" | "^$" => {
             let is_always = (expression != "^$") != is_negated;
             let accuracy = Accuracy::AtLeast.negated_if(!is_always);
-            return first_pass(is_always).map(|found| found.differing(accuracy, OF_HOST));
+            return constant(is_always).map(|found| found.differing(accuracy, OF_HOST));
         }
         _ => {}
     }

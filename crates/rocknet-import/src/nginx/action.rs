@@ -107,7 +107,7 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
     let has_captures = target.contains("{*}") || target.contains("{1}");
     let within = match area {
         None => Some(patterns),
-        // The whole path in place of the part that the pattern of the location would leave.
+        // Only the paths of the location; a pattern for all paths is replaced by those of the location.
         Some(area) => area.within(&patterns, has_captures),
     };
     let Some(patterns) = within else {
@@ -138,7 +138,8 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
         Some(status) => vec![("redirect", Value::Text(target)), ("status", Value::Number(status))],
         None => {
             let mut keys = vec![("rewrite", Value::Text(target))];
-            // After a rewrite in a location, nginx searches for a location again.
+            // Outside of a location, both flags end the rules. In a location, the rules go on with the rewritten path
+            // (`RuleStage::Rewrite`), because nginx searches for a location again after `last`.
             if matches!(flag, "last" | "break") && area.is_none() {
                 keys.push(("last", Value::Flag(true)));
             }
@@ -149,7 +150,8 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
     add(directive, site, stage, area, &patterns, tests, &keys);
 }
 
-/// Returns a replacement with marks in place of the variables that have placeholders; `None` if a variable has none.
+/// Returns a replacement with marks in place of the variables that have placeholders; other variables stay as they are.
+/// `None` if the text contains braces or a mark, or if `$request_uri` does not end it.
 fn marked(replacement: &str) -> Option<String> {
     // The query is kept anyway.
     let text = ["$is_args$args", "?$args", "?$query_string", "$is_args$query_string"]

@@ -14,8 +14,9 @@ pub struct StreamExchange {
     /// Exchange; `None` if the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
-    /// True if the client permits further bytes of this stream, but none has been written since. Other streams
-    /// have used up the window of the connection.
+    /// True if the client has permitted further bytes of this stream, and the stream could not write any of them yet,
+    /// because other streams use up the window of the connection. Set by `Writable`; cleared by the next bytes written
+    /// on this stream, or when its deadline is extended for bytes of other streams.
     pub awaits_turn: bool,
 }
 
