@@ -20,8 +20,8 @@ pub(crate) struct WindowExceeded;
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
 /// Smallest payload in bytes of a DATA frame that refunds WINDOW_UPDATE frames to the flood budget although a window
-/// has cut it short. A client that grants less at a time does so to make the server send many frames: small windows
-/// alone do not explain such grants.
+/// has cut it short. Even a client with small windows has no reason to grant less at a time. A client that does so
+/// makes the server send many frames.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A

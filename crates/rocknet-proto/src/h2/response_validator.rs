@@ -38,7 +38,7 @@ pub struct ResponseValidator {
     position: ReadPosition,
     /// Field block that continues in the next frame.
     block: Option<PartialBlock>,
-    /// Streams whose final head has arrived.
+    /// Streams whose final head has arrived, and whose response has not ended.
     started: BTreeSet<u32>,
     /// Buffer for one decoded field at a time.
     field_buffer: Vec<u8>,

@@ -278,8 +278,8 @@ impl ServerConnection {
         self.reprioritized.pop()
     }
 
-    /// Opens a request stream. QUIC opens streams in the order of their numbers, even if their data arrives in another
-    /// order.
+    /// Opens a request stream. Must be called once for each stream, in the order of the stream numbers. QUIC opens
+    /// streams in this order, even if their data arrives in another order.
     ///
     /// # Errors
     ///
@@ -333,8 +333,8 @@ impl ServerConnection {
         Ok(!stream.response_ended)
     }
 
-    /// Handles STOP_SENDING of the client: nothing more is sent on the stream. Returns true if the stream was open and
-    /// its response had not ended.
+    /// Handles STOP_SENDING of the client like its RESET_STREAM: the stream is removed, and the rest of the request is
+    /// ignored. Returns true if the stream was open and its response had not ended.
     ///
     /// # Errors
     ///

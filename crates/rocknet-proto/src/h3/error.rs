@@ -140,7 +140,7 @@ pub enum StreamError {
     Malformed(Malformed),
     /// The stream ended before the request was complete (RFC 9114 §4.1.1).
     Incomplete,
-    /// A body is larger than the server permits, and its response has begun.
+    /// A request body is larger than the server permits, and the response to the request has begun.
     BodyTooLarge,
     /// The server no longer accepts requests on this connection. The client may retry the request.
     Rejected,

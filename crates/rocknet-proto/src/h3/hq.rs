@@ -21,7 +21,8 @@ pub struct HqRequest {
 pub enum HqReceived {
     /// The line is not complete.
     More,
-    /// The line is complete. The HEADERS frame is a request without a body, and the rest of the stream is ignored.
+    /// The line is complete. The HEADERS frame is a request without a body. The caller must ignore the rest of the
+    /// stream.
     Frame(Vec<u8>),
     /// The line is too long, or does not begin with `GET `.
     Malformed,

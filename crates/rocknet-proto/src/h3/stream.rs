@@ -51,9 +51,9 @@ pub(super) struct RequestStream {
     pub section: Vec<u8>,
     /// True if the section is complete and waits for the dynamic table.
     pub is_blocked: bool,
-    /// Number of bytes of the body that are missing according to Content-Length; `None` without this field.
+    /// Content-Length less the lengths of the DATA frames that have begun; `None` without Content-Length.
     pub remaining_length: Option<u64>,
-    /// Number of further bytes of the body that the limit allows.
+    /// Number of bytes of the body that the limit allows after the DATA frames that have begun.
     pub remaining_limit: u64,
     /// True if the rest of the request body is dropped.
     pub discards_body: bool,
@@ -76,7 +76,7 @@ pub(super) struct RequestStream {
 }
 
 impl RequestStream {
-    /// `early`: the priority that PRIORITY_UPDATE set before the stream was opened.
+    /// Creates the state of a new stream. `early` is the priority that PRIORITY_UPDATE set before the stream opened.
     pub fn new(early: Option<Priority>) -> RequestStream {
         RequestStream {
             phase: Phase::Head,
@@ -121,7 +121,7 @@ impl Streams {
 
     #[inline]
     fn position(&self, id: StreamId) -> Option<usize> {
-        // Most recent streams are near the end.
+        // Recently opened streams are usually near the end.
         self.numbers.iter().rposition(|&number| number == id.0)
     }
 

@@ -4,8 +4,9 @@ use super::dynamic_table::DynamicTable;
 use super::name::{NameClass, is_valid_value};
 use super::{HpackError, huffman, integer, static_table};
 
-/// Maximum number of fields in one block. A block with more fields ends the connection. A head above its own limit gets
-/// status 431, but the rest of its block must still be decoded to keep the table in sync. The maximum bounds that work.
+/// Maximum number of fields in one block. A block with more fields ends the connection. A head above the limits of the
+/// configuration gets status 431, but the rest of its block must still be decoded to keep the table in sync. This
+/// maximum bounds that work.
 /// Blocks of 2,000 and more fields occur in attacks only.
 const MAX_FIELDS: usize = 2048;
 

@@ -114,7 +114,8 @@ impl Decoder {
         SectionPrefix::decode(section, max_entries(self.max_capacity as u64), self.table.inserted())
     }
 
-    /// Counts a blocked stream. Streams whose entries have arrived since are no longer blocked (RFC 9204 §2.2.1).
+    /// Counts a blocked stream. Fails if too many streams are blocked. Streams whose required entries have arrived are
+    /// no longer blocked (RFC 9204 §2.2.1).
     fn block(&mut self, stream: u64, required: u64) -> Result<(), QpackError> {
         let inserted = self.table.inserted();
         self.blocked

@@ -18,8 +18,8 @@ use crate::hpack::indexing::{entry_size, hash, is_indexed, is_sensitive};
 /// larger table would only use memory of idle connections.
 const CAPACITY_MAX: usize = 4096;
 
-/// Number of unsent bytes of the encoder stream at which no more entries are inserted. The client's flow control can
-/// delay that stream without end.
+/// Size in bytes of the pending output at which no more entries are inserted. Output is pending until the caller takes
+/// it. A caller may delay that while flow control blocks the encoder stream.
 const OUTPUT_MAX: usize = 4096;
 
 /// Encoder of one connection.
@@ -235,7 +235,7 @@ impl Encoder {
         found
     }
 
-    /// Returns whether an entry can be inserted. The unsent output must be below its limit. The insertion must not
+    /// Returns whether an entry can be inserted. The pending output must be below its limit. The insertion must not
     /// evict an entry that is referred to or that the client has not acknowledged (RFC 9204 §2.1.1).
     fn can_insert(&self, size: usize, section: &OpenSection) -> bool {
         self.output.len() < OUTPUT_MAX && self.table.has_room(size, self.references.pinned().min(section.oldest))

@@ -84,7 +84,8 @@ impl ServerConnection {
     }
 
     /// Sets the maximum size of the request body in bytes, once the route is known. A body that exceeds it later is
-    /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started.
+    /// reported as [`ConnectionEvent::Refused`], or by a reset once the response has started. DATA frames that began
+    /// before this call do not count.
     ///
     /// # Errors
     ///

@@ -95,7 +95,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Writes trailers (RFC 9114 §4.1) after the whole body.
+    /// Writes trailers (RFC 9114 §4.1) after the whole body. The caller then ends the response.
     ///
     /// # Errors
     ///
