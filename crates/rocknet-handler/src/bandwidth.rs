@@ -1,8 +1,8 @@
-//! A filter that limits the bandwidth of responses: `bandwidth` of a limit.
+//! A filter that limits the bandwidth of responses (`limit.bandwidth` of the configuration).
 //!
-//! The body of a limited response becomes a stream whose pieces are as large as the bandwidth permits since the last
-//! one. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each tick. A limit
-//! is that of each response (`Pace`), or of all responses that share it ([`SharedBandwidth`]).
+//! The body of a limited response becomes a stream. Each piece is as large as the bandwidth since the last piece
+//! permits. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each tick. A
+//! limit applies to each response separately (`Pace`), or to all responses that share it ([`SharedBandwidth`]).
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -28,7 +28,7 @@ use crate::shared_bandwidth::{BandwidthPart, SharedBandwidth};
 /// Maximum size of one piece, in bytes. A piece of a file is read into memory.
 const MAX_PIECE: u64 = 128 * 1024;
 
-/// Time whose bandwidth a response may have in reserve. A client that was slow for longer does not catch up.
+/// Maximum time whose unused bandwidth is saved for later. A client that was slow for longer does not catch up.
 const RESERVE: Duration = Duration::from_secs(1);
 
 /// Limits the bandwidth of responses of routes with such a limit.
@@ -73,7 +73,7 @@ impl Filter for Bandwidth {
     }
 }
 
-/// Takes the parts of a body; `None` if it has no bytes that are sent.
+/// Takes the content of a body. Returns `None`, and leaves the body unchanged, if it is `Empty`, `Tunnel` or `Abort`.
 fn sources(body: &mut Body) -> Option<VecDeque<Source>> {
     let part = |part| match part {
         Part::Bytes(bytes) => Source::Bytes(bytes),
@@ -109,14 +109,14 @@ impl Source {
     }
 }
 
-/// Number of bytes that may be sent at a time.
+/// Token bucket of one response.
 #[derive(Debug)]
 struct Pace {
     /// Bytes per second.
     rate: u64,
     /// Bytes that may be sent now.
     allowance: u64,
-    /// Uptime in nanoseconds up to which `allowance` has the bandwidth.
+    /// Uptime in nanoseconds at which `allowance` was last updated.
     at: u64,
 }
 
@@ -124,13 +124,13 @@ impl Pace {
     fn new(limit: BandwidthLimit, now: u64) -> Pace {
         Pace {
             rate: limit.rate,
-            // The first bytes leave at once.
+            // The bandwidth of the first 250 ms is available at once.
             allowance: limit.after.saturating_add(limit.rate / 4),
             at: now,
         }
     }
 
-    /// Returns the number of bytes that may be sent at a time: at most that of one piece.
+    /// Adds the bandwidth since the last call, and returns the number of bytes that may be sent now: at most one piece.
     fn available(&mut self, now: u64) -> u64 {
         let passed = Duration::from_nanos(now.saturating_sub(self.at));
         self.at = now;
@@ -149,9 +149,9 @@ struct LimitedBody {
     length: Option<u64>,
     /// Pace of this response alone, if it has one.
     pace: Option<Pace>,
-    /// Parts in the bandwidth that responses share.
+    /// Parts of this response in the bandwidth of the limits that it shares with other responses.
     parts: Vec<Box<dyn BandwidthPart>>,
-    /// Bytes that were taken from all parts and are not sent yet.
+    /// Bytes that were taken from each of `parts`, and are not sent yet.
     granted: u64,
     deadline: Deadline,
     wheel: Rc<Wheel>,
@@ -234,7 +234,7 @@ impl LimitedBody {
         }
     }
 
-    /// Returns the number of bytes that may be sent at a time; 0 if the response has to wait.
+    /// Returns the number of bytes that may be sent now; 0 if the response has to wait.
     fn poll_available(&mut self, now: u64) -> u64 {
         let tick = self.wheel.tick_length();
         let available = match &mut self.pace {
@@ -258,12 +258,13 @@ impl LimitedBody {
         self.granted.min(available)
     }
 
-    /// Takes at most `max` bytes from all parts.
+    /// Takes the same number of bytes, at most `max`, from each of `parts`. Returns that number; 0 if the response has
+    /// to wait.
     fn take(&mut self, max: u64, interval: u64, now: u64) -> u64 {
         let mut taken = max;
         for at in 0..self.parts.len() {
             let of_part = self.parts[at].take(taken, interval, now);
-            // The others have given more than this part permits.
+            // The earlier parts have granted more than this part does.
             for other in &mut self.parts[..at] {
                 other.give_back(taken - of_part);
             }

@@ -74,7 +74,7 @@ impl CorsFields {
         }
         let is_same_for_all = cors.origins == Origins::All && !cors.credentials;
         if !is_same_for_all {
-            // The response depends on the origin even if it has none, so that caches keep both forms apart.
+            // A response without the fields depends on the origin too. Caches must keep both forms apart.
             fields.add("Vary", "Origin");
         }
         let origin = values.value(&self.origin);

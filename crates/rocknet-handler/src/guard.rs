@@ -90,8 +90,8 @@ impl Identity {
     }
 }
 
-/// Returns the request without the fields for whose names `is_removed` returns true, and with `added` fields.
-/// `Connection` of the client cannot nominate a removed name, because the added field would not be passed on then.
+/// Returns the request without the fields for whose names `is_removed` returns true, and with `added` fields. The names
+/// are also removed from the client's `Connection`, because the added fields would otherwise not be passed on.
 pub fn with_own_fields<'f>(
     request: &'f OwnedRequest,
     is_removed: impl Fn(&[u8]) -> bool,

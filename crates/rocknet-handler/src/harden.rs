@@ -20,7 +20,7 @@ const FIELDS: [(&str, &str); 4] = [
     (CONTENT_SECURITY_POLICY, "base-uri 'self'; frame-ancestors 'self'"),
 ];
 
-/// Fields that tell attackers which program produced a response.
+/// Fields that reveal which program produced a response.
 const REVEALING: [&str; 3] = ["X-Powered-By", "X-AspNet-Version", "X-Generator"];
 
 /// Adds the fields to the responses of routes with `harden`.
@@ -41,8 +41,8 @@ impl Filter for Harden {
     }
 }
 
-/// Adds the fields that the response does not have. The fields of an application therefore take precedence, and those
-/// of `headers`, which are set in a later phase.
+/// Removes revealing fields, and adds the fields that the response does not have. The fields of an application
+/// therefore take precedence. The fields of `headers` do too, because they are set in a later phase.
 fn add(route: &Route, fields: &mut FieldList) {
     if !route.harden {
         return;
@@ -50,7 +50,8 @@ fn add(route: &Route, fields: &mut FieldList) {
     for name in REVEALING {
         fields.remove(name);
     }
-    // Browsers ignore this field if a policy of the application has `frame-ancestors`; others apply the older field.
+    // A policy of the application decides about frames (`frame-ancestors`). Old browsers, which do not know
+    // `frame-ancestors`, would apply `X-Frame-Options` instead.
     let has_policy = fields.value(CONTENT_SECURITY_POLICY).is_some();
     if !has_policy && fields.value("X-Frame-Options").is_none() {
         fields.add("X-Frame-Options", "SAMEORIGIN");

@@ -31,9 +31,9 @@ impl Filter for Headers {
     }
 }
 
-/// Adds `Server` and the fields of the route. An empty value removes the field, even `Server`. Errors get no fields
-/// that permit caching, because an error must not be cached for as long as the resource itself. A template whose value
-/// is empty removes the field too. `values`: `None` if no request is known; templates are then left out.
+/// Adds `Server` and the fields of the route. An empty value, also that of a template, removes the field, even
+/// `Server`. Errors get no fields that permit caching, because an error must not be cached for as long as the resource
+/// itself. `values`: `None` if no request is known; templates are then left out.
 fn apply(route: &Route, values: Option<&dyn Values>, status: Status, fields: &mut FieldList) {
     apply_server(fields);
     for (name, template) in &route.headers {

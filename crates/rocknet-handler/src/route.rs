@@ -92,8 +92,9 @@ impl Default for ServerSettings {
 }
 
 impl Route {
-    /// Prepares the settings of a route. `headers`: the header fields of the settings, and the header fields that the
-    /// server adds.
+    /// Prepares the settings of a root route. The caller sets `pattern` for another route, and `number`, `is_unguarded`
+    /// and `shared_bandwidth` for each route. `headers`: the header fields of the settings, and the header fields that
+    /// the server adds.
     ///
     /// # Errors
     ///

@@ -73,8 +73,8 @@ impl RequestId {
     }
 }
 
-/// Returns true for an identifier that is passed on: visible ASCII without quotes, so that it cannot leave its place in
-/// a field or a log line.
+/// Returns true for an identifier that is passed on: letters, digits and a few other characters of ASCII, so that it
+/// cannot leave its place in a field or a log line.
 fn is_id(id: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:+/=@".contains(byte);
     (1..=MAX_ID).contains(&id.len()) && id.iter().all(is_plain)
@@ -181,7 +181,7 @@ pub fn field_value(template: &Template, values: &dyn Values) -> String {
 fn address(client: Client) -> Cow<'static, [u8]> {
     match client {
         Client::Ip { address, .. } => {
-            // An IPv4 client of a socket for both versions has a mapped address.
+            // A proxy may report the address of an IPv4 client in IPv4-mapped form.
             let address: IpAddr = address.to_canonical();
             Cow::Owned(address.to_string().into_bytes())
         }

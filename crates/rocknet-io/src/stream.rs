@@ -26,6 +26,10 @@ impl Stream {
     /// # Errors
     ///
     /// Fails if the socket cannot be registered with the event loop.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn new(socket: OwnedFd) -> io::Result<Stream> {
         #[cfg(target_os = "linux")]
         if let Some(driver) = io_uring::current() {
@@ -40,6 +44,10 @@ impl Stream {
     /// # Errors
     ///
     /// Fails if the socket cannot be registered with the event loop.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn connected(socket: OwnedFd) -> io::Result<Stream> {
         let mut stream = Stream::new(socket)?;
         match &mut stream {

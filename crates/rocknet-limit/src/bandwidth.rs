@@ -66,8 +66,8 @@ impl BandwidthTable {
 
 impl BandwidthPart {
     /// Takes at most `max` bytes, which may then be sent. Returns 0 if the response has to wait. `interval`: time
-    /// between two attempts in nanoseconds. Half the bandwidth of this time is the smallest amount that is worth a
-    /// piece.
+    /// between two attempts in nanoseconds. The response waits while less is available than half of its even share of
+    /// the bandwidth in this time, because a smaller piece is not worth its cost.
     pub fn take(&mut self, max: u64, interval: u64, now: u64) -> u64 {
         let responses = u64::from(self.table.responses.of_key(self.key).max(1));
         let passed = now.saturating_sub(self.at);

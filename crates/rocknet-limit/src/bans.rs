@@ -1,7 +1,7 @@
 //! Bounded table of banned clients, which all workers share.
 //!
 //! An entry stays in the table for a while after its ban has ended, so that the next ban of the same client takes
-//! longer. While no ban lasts, a lookup is one load of a number.
+//! longer. While no ban is active, a lookup is one atomic load.
 //!
 //! Times are in seconds of the Unix clock, because bans survive a restart.
 
@@ -43,13 +43,14 @@ impl<R> Ban<R> {
         now < self.until
     }
 
-    /// Returns the time from which on the client is not remembered: the ban has ended for as long as it has taken.
+    /// Returns the time from which on the client is not remembered. After its end, a ban is remembered for as long as
+    /// it took.
     fn forgotten_at(&self) -> u64 {
         self.until.saturating_add(self.until.saturating_sub(self.since))
     }
 }
 
-/// Bans of some clients.
+/// Bans of the clients of one shard.
 type Shard<R> = HashMap<u128, Ban<R>>;
 
 /// Table of banned clients. `R`: reason of a ban.
@@ -70,7 +71,7 @@ impl<R> Default for BanTable<R> {
 }
 
 impl<R: Clone> BanTable<R> {
-    /// Returns true if a ban may last. Takes no lock.
+    /// Returns true if a ban may be active. Takes no lock.
     #[inline]
     pub fn may_ban(&self, now: u64) -> bool {
         now < self.latest_end.load(Ordering::Relaxed)
@@ -82,7 +83,7 @@ impl<R: Clone> BanTable<R> {
         self.may_ban(now) && self.read(client).get(&client).is_some_and(is_banned)
     }
 
-    /// Returns the ban of a client while it lasts.
+    /// Returns the active ban of a client; `None` if the client is not banned.
     pub fn get(&self, client: u128, now: u64) -> Option<Ban<R>> {
         self.read(client).get(&client).filter(|ban| ban.is_active(now)).cloned()
     }
@@ -129,7 +130,7 @@ impl<R: Clone> BanTable<R> {
         all
     }
 
-    /// Returns the number of bans that last.
+    /// Returns the number of active bans.
     pub fn active(&self, now: u64) -> usize {
         if !self.may_ban(now) {
             return 0;
@@ -153,7 +154,7 @@ impl<R: Clone> BanTable<R> {
         self.shards.iter().map(of_shard).sum()
     }
 
-    /// Stores a ban. In a full shard it takes the place of one of those that end first.
+    /// Stores a ban. A full shard first loses the clients that need not be remembered, or else the bans that end first.
     fn insert_into(&self, shard: &mut Shard<R>, client: u128, ban: Ban<R>, now: u64) {
         if shard.len() >= MAX_OF_SHARD && !shard.contains_key(&client) {
             shard.retain(|_, ban| now < ban.forgotten_at());

@@ -65,7 +65,7 @@ impl Drop for ConnectionPermit {
                 shard.remove(&self.key);
             }
         }
-        // After a flood, the table would keep its memory.
+        // Otherwise the table would keep its memory after a flood.
         if shard.is_empty() && shard.capacity() > MAX_IDLE {
             shard.shrink_to(0);
         }

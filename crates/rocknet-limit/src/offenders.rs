@@ -1,6 +1,6 @@
 //! Bounded list of the clients with the most offences.
 //!
-//! The list has the algorithm of Space-Saving: a client that is not in a full list takes the place of the one with the
+//! The list uses the Space-Saving algorithm: a client that is not in a full list takes the place of the one with the
 //! fewest offences, and its weight begins with that of the other. A client with more than one part in
 //! [`MAX_OFFENDERS`] of all offences is therefore always in the list. Weights halve from time to time, so that the list
 //! shows recent offences.
@@ -18,8 +18,8 @@ pub struct Offender<const KINDS: usize> {
     pub client: u128,
     /// Number of its offences by kind. They are too low for a client that has left the list for a while.
     pub counts: [u64; KINDS],
-    /// Number by which the list is ordered. At most the number of all its offences is too high by the weight of the
-    /// client whose place it has taken.
+    /// Number by which the list is ordered: the number of offences of the client, too high by at most the weight of
+    /// the client whose place it has taken.
     weight: u64,
 }
 

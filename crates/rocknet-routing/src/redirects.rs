@@ -12,9 +12,9 @@ use super::trie::{DuplicatePattern, RouteTrie};
 /// Maps moved paths of a site to their targets. Patterns are ranked like those of routes.
 ///
 /// No request can change the host that a redirect leads to, unless the target contains `{host}` or `{authority}`. In
-/// the text matched by `*`, characters that have a meaning
-/// outside a path are percent-encoded. A target with `{*}` in its authority is refused when the table is built. A path
-/// in `Location` never begins with `//` or with `/\`, which browsers treat alike.
+/// the text matched by `*`, characters that have a meaning outside a path are percent-encoded. A target with `{*}` in
+/// its authority is refused when the table is built. A path in `Location` never begins with `//` or with `/\`, which
+/// browsers treat alike.
 #[derive(Debug, Clone, Default)]
 pub struct Redirects {
     targets: RouteTrie<RedirectTarget>,

@@ -287,7 +287,8 @@ fn push_captured(out: &mut Vec<u8>, request: &RequestTarget<'_>, text: CapturedT
     let range = match text {
         CapturedText::Missing => return,
         CapturedText::Path(range) => range,
-        // A text of a query or a field stays in its segment: it has no slash, and is not a name of dots.
+        // A text of a query or a field must not change the folder: a text of dots only is left out, and slashes are
+        // encoded.
         CapturedText::Encoded(text) | CapturedText::Plain(text) if part == UrlPart::Path && is_dots(&text) => return,
         CapturedText::Encoded(text) if part == UrlPart::Path => {
             return push_encoded(out, &text, is_segment, Triplets::Keep);

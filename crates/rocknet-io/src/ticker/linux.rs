@@ -27,6 +27,10 @@ impl Ticker {
     /// # Errors
     ///
     /// Returns the error of `timerfd_create(2)` or of the registration with the event loop.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn new(period: Duration) -> io::Result<Ticker> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,

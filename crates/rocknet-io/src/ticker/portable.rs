@@ -34,6 +34,10 @@ impl Ticker {
     }
 
     /// Starts ticking; the first tick comes after one period.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a runtime.
     pub fn start(&mut self) {
         self.next = Some(Box::pin(sleep(self.period)));
     }

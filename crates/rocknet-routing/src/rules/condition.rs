@@ -123,8 +123,8 @@ impl Matcher {
         Ok(exists.then_some(matched))
     }
 
-    /// Returns the match of the path if all conditions other than `exists` hold. Conditions that only compare values
-    /// come first, then the patterns, and the host in lower case last.
+    /// Returns the match of the path if all conditions other than `exists` hold. Cheap comparisons come first, then
+    /// the patterns, and last the host, which regular expressions need in lower case.
     fn matches_message(
         &self,
         request: &Request<'_>,
