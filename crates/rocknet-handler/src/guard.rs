@@ -55,7 +55,7 @@ pub type Admission = Result<Admitted, Box<Response>>;
 pub struct Admitted {
     /// User whom the guard has authenticated; `None` if it authenticates no user.
     pub user: Option<Arc<str>>,
-    /// Identity that an authority has established; `None` for guards that query no authority.
+    /// Identity that an authority (the server of `auth.forward`) has established; `None` for guards that query none.
     pub identity: Option<Arc<Identity>>,
 }
 

@@ -1,5 +1,7 @@
 //! Bounded table of banned clients, which all workers share.
 //!
+//! The number of a client has the bits of its IPv4-mapped address, or of the /64 network of its IPv6 address.
+//!
 //! An entry stays in the table for a while after its ban has ended, so that the next ban of the same client takes
 //! longer. While no ban is active, a lookup is one atomic load.
 //!

@@ -11,7 +11,7 @@ const SHARDS: usize = 16;
 /// Number of entries for which an empty shard keeps memory.
 const MAX_IDLE: usize = 64;
 
-/// Requests in progress of one limit.
+/// Requests in progress of one limit. Named after `limit.connections` of the configuration, which limits requests.
 #[derive(Debug, Default)]
 pub struct ConnectionTable {
     shards: [Mutex<HashMap<u64, u32>>; SHARDS],

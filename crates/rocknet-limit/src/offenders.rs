@@ -14,7 +14,7 @@ const HALF_LIFE_S: u64 = 600;
 /// Offences of one client, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offender<const KINDS: usize> {
-    /// Client.
+    /// Client: the bits of its IPv4-mapped address, or of the /64 network of its IPv6 address.
     pub client: u128,
     /// Number of its offences by kind. They are too low for a client that has left the list for a while.
     pub counts: [u64; KINDS],
