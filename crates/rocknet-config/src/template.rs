@@ -55,8 +55,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Fails for an unknown placeholder, one of a larger scope, and a variable of nginx, Apache or Caddy for which
-    /// there is a placeholder.
+    /// Fails for an unknown placeholder, one of a larger scope, a known variable of nginx or Apache, and more than 32
+    /// placeholders.
     pub fn parse(text: &str, scope: Scope) -> Result<Template, TemplateError> {
         let text = foreign::unescaped(text)?;
         let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), &*text);

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::environment::{Environment, FileKind, ProcessEnvironment};
 
-/// Age of a file's last change, when the file is read, below which its stamp is no proof: a second change right after
-/// the reading may leave the same time and size. File systems count time in steps of up to two seconds.
+/// Minimum age of a file's last change when the file is read. If the change is more recent, the stamp is no proof: a
+/// second change right after the reading may leave the same time and size. File systems count time in steps of up to
+/// two seconds.
 const MIN_AGE: Duration = Duration::from_secs(3);
 
 /// Properties of a file that change whenever its text does.

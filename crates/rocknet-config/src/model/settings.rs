@@ -187,7 +187,7 @@ impl Settings {
         Some(alias.file.as_ref().map_or_else(|| root.clone(), |file| root.join(file)))
     }
 
-    /// Returns the root of the site. It is the root of the route, unless the route has an alias.
+    /// Returns the root of the route; for a route with an alias, the root that it would have without the alias.
     pub fn document_root(&self) -> Option<&Path> {
         let own = self.alias.as_ref().map_or(&self.root, |alias| &alias.document_root);
         own.as_deref()

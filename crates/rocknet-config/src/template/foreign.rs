@@ -158,7 +158,7 @@ pub fn of_apache(name: &str) -> Option<String> {
     })
 }
 
-/// Returns the placeholder for one of Caddy, both without braces: `client.ip` for `remote_host`.
+/// Returns the placeholder for a placeholder of Caddy, both without braces: `client.ip` for `remote_host`.
 pub fn of_caddy(name: &str) -> Option<String> {
     let exact = find(CADDY, name).map(str::to_owned);
     exact.or_else(|| {
@@ -169,7 +169,7 @@ pub fn of_caddy(name: &str) -> Option<String> {
     })
 }
 
-/// Checks a text for variables of nginx (`$remote_addr`) and Apache (`%{REMOTE_ADDR}`). Before a doubled mark, as in
+/// Checks a text for variables of nginx (`$remote_addr`) and Apache (`%{REMOTE_ADDR}`). After a doubled mark, as in
 /// `$$remote_addr`, the name is ordinary text, and one mark is removed. Any other text with `$` or `%` is left alone.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 /// A value of a request, of its connection or of its response.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Placeholder {
-    /// `{client.ip}`: address of the client; of the peer, or the one that a trusted proxy reports.
+    /// `{client.ip}`: address of the client: that of the peer, or the one that a trusted proxy reports.
     ClientIp,
     /// `{client.port}`: port of the client; empty if it is unknown.
     ClientPort,

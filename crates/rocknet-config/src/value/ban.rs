@@ -79,7 +79,7 @@ fn offence_rate(check: &mut Check<'_>, node: &Node) -> Option<OffenceRate> {
     }
 }
 
-/// Parses a rate such as `10/10m`. A unit without a number is one of it, as in `10/m`.
+/// Parses a rate such as `10/10m`. A unit without a number, as in `10/m`, stands for one unit.
 fn parse(text: &str) -> Result<OffenceRate, UnitError> {
     let general = || UnitError("write a number of offences and a time: \"10/10m\"".to_owned());
     let (count, window) = text.split_once('/').ok_or_else(general)?;

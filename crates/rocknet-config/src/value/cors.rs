@@ -37,7 +37,7 @@ pub(crate) fn origins(check: &mut Check<'_>, written: &WrittenKey<'_>, cors: &mu
     cors.origins = list(check, &written.entry.node).unwrap_or_else(|| Origins::Listed(Vec::new()));
 }
 
-/// Reads a list of origins; `None` if one of them is invalid.
+/// Reads a list of origins; `None` after an error.
 fn list(check: &mut Check<'_>, node: &Node) -> Option<Origins> {
     let texts: Vec<_> = typed::texts(node).collect();
     if texts.len() == 1 && texts[0].0.value.as_str() == "*" {

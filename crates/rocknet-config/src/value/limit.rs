@@ -42,7 +42,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Vec<Limit> {
     let mut all: Vec<Limit> = Vec::with_capacity(items.len());
     for item in items {
         let Some(limit) = limit(check, item) else { continue };
-        // The key of a bandwidth that responses share, if the limit is one of bandwidth.
+        // Two limits of bandwidth are the same if both are shared or both are not, and if their keys are equal.
         let bandwidth = |limit: &Limit| match limit.amount {
             Amount::Bandwidth(bandwidth) => Some((bandwidth.is_shared, limit.key.clone())),
             Amount::Rate(_) | Amount::Connections(_) => None,
@@ -139,7 +139,7 @@ fn rate_limit(check: &mut Check<'_>, node: &Node, table: &Table, written: &Node)
     Some(limit)
 }
 
-/// Warns of keys without effect in a limit of another amount.
+/// Warns of `keys`, which have no effect in a limit with the key `amount`.
 fn without_effect(check: &mut Check<'_>, table: &Table, amount: &str, keys: &[&str]) {
     for key in keys {
         if let Some(node) = table.node(key) {
@@ -196,7 +196,7 @@ fn key(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Reports a burst that lasts too long, and a delay without effect.
+/// Reports a burst whose refill or delay takes too long, and a delay without effect.
 fn check_times(check: &mut Check<'_>, node: &Node, table: &Table, limit: &RateLimit) {
     let span = |key: &str| table.node(key).map_or(node.span, |node| node.span);
     let refill = limit.rate.interval().saturating_mul(limit.burst);

@@ -85,7 +85,7 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
     Some(path)
 }
 
-/// Remedy for a path that exists for other accounts alone.
+/// Help for a path that this account may not see.
 const HIDDEN_HELP: &str = "give the account of the server the right `x` to each folder above it";
 
 /// Returns the text of a path for a message: the resolved path, or the value as written if it contains variables,
@@ -125,14 +125,14 @@ pub(crate) fn file_at(check: &mut Check<'_>, key: &str, node: &Node, text: &str)
     Some(path)
 }
 
-/// Reads a folder that the server creates if it does not exist.
+/// Reads a folder without checking that it exists.
 pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<PathBuf> {
     let text = node.as_text()?;
     check_path(check, key, text, node.span)?;
     Some(check.resolve(node.span, text))
 }
 
-/// Reads a list of folders without checking that they exist.
+/// Reads a list of folders or files without checking that they exist.
 pub(crate) fn folders(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {

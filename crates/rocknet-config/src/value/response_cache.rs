@@ -48,7 +48,8 @@ pub(crate) fn statuses(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &
     cache.statuses = statuses;
 }
 
-/// Returns true for the status of a response that can be stored: a part of a body and a confirmation cannot.
+/// Returns true for the status of a response that can be stored. A part of a body (206) and a confirmation without a
+/// body (304) cannot.
 fn is_storable(status: u16) -> bool {
     (200..600).contains(&status) && !matches!(status, 206 | 304)
 }

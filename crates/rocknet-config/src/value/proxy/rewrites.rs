@@ -145,7 +145,7 @@ fn address_error(text: &str) -> Option<PairError> {
     site_path_error(path).filter(|_| !path.is_empty())
 }
 
-/// Returns the error of a text with a byte that a field value cannot contain in an address.
+/// Returns the error of a text with a character that an address in a header field cannot contain.
 fn text_error(text: &str) -> Option<PairError> {
     let is_variable = text.contains(['$', '{', '}']);
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>^`|".contains(&byte);
@@ -168,7 +168,8 @@ fn is_scheme(text: &str) -> bool {
     matches!(text, "http://" | "https://")
 }
 
-/// Removes the slash at the end, because an address begins with another one if it ends there or continues with a slash.
+/// Removes the slash at the end. It is implied, because a pair applies only if the address ends after the beginning or
+/// continues with `/`, `?` or `#`.
 fn trim_slash(text: &mut String) {
     if text.ends_with('/') {
         text.pop();
