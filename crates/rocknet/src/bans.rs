@@ -10,7 +10,7 @@
 //! keeper.rs    the thread that reads changed files and writes the store
 //! report.rs    bans and offenders for the control API
 //! ```
-//! While no ban lasts, the check of a connection or request is two loads. Offences are counted only for requests that
+//! Before the first ban, the check of a connection or request is two loads. Offences are counted only for requests that
 //! fail.
 
 mod address;
@@ -63,7 +63,7 @@ pub struct Bans {
     added: Mutex<Vec<AddedNetwork>>,
     files: Mutex<ListFiles>,
     rules: RwLock<Arc<Rules>>,
-    /// True if POST requests to some paths are failed logins.
+    /// True if there are paths of login forms; see `is_login_path`.
     has_login_paths: AtomicBool,
     /// Offences of clients, by kind.
     rates: [RateTable; Offence::ALL.len()],
@@ -207,13 +207,14 @@ impl Bans {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns true if some successful responses are failed logins.
+    /// Returns true if there are paths of login forms, so that a successful response may mean a failed login.
     #[inline]
     pub fn has_login_paths(&self) -> bool {
         self.has_login_paths.load(Ordering::Relaxed)
     }
 
-    /// Returns true if a POST request to a path without a redirect as response is a failed login.
+    /// Returns true for the path of a login form. A POST request to it counts as a failed login, unless the response is
+    /// a redirect or a server error.
     pub fn is_login_path(&self, path: &str) -> bool {
         self.rules().is_login_path(path)
     }
@@ -275,7 +276,8 @@ impl Bans {
     ///
     /// # Errors
     ///
-    /// The error names a text that is not an address or network, or a client that is exempt.
+    /// The error names a text that is not an address or network, a client that is exempt, or the maximum number of
+    /// networks.
     pub fn add(&self, target: &str, time: Option<Duration>, reason: &str) -> Result<(String, Option<u64>), String> {
         let network = address::parse(target)?;
         let rules = self.rules();
@@ -338,7 +340,7 @@ impl Bans {
         let now = unix_s();
         let (lifted, is_lifted) = match address::client_of(network) {
             Some(client) => {
-                // Otherwise the next offence would lead to another ban.
+                // The counted offences are forgotten. Otherwise the next offence would lead to another ban.
                 for rate in &self.rates {
                     let elapsed = self.started.elapsed().as_nanos() as u64;
                     rate.update(self.seed.hash_one(client), elapsed, |full_at| *full_at = 0);
@@ -357,7 +359,7 @@ impl Bans {
             tracing::info!("the ban of {lifted} was lifted by an operator");
             self.save();
         }
-        // Another entry may ban the address still.
+        // Another entry may still ban the address.
         if let Some(by) = self.networks(now).entry_of(address::first_address(network)) {
             return Err(format!("{lifted} is banned by {by}"));
         }

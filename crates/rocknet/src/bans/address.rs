@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Result<Network, String> {
     Ok(Network::Ip { ip, length })
 }
 
-/// Returns the key of the client that a network is; `None` if it contains several clients.
+/// Returns the key of the only client in a network; `None` if the network contains several clients.
 pub fn client_of(network: Network) -> Option<u128> {
     match network {
         Network::Ip {

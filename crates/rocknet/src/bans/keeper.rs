@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Interval in which files are examined.
+/// Interval at which files are examined.
 pub const FILES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval of the work without files.
 pub const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Share of the time that the work may take: after it, the thread pauses for this multiple of its duration.
+/// Factor that bounds the share of the time that the work takes: after the work, the thread pauses for this multiple of
+/// the work's duration.
 const PAUSE_FACTOR: u32 = 20;
 
 /// Longest of these pauses, which delays the stop of the server.

@@ -66,7 +66,7 @@ impl Stamp {
 }
 
 impl ListFiles {
-    /// Sets the files, and reads those that are new or have changed.
+    /// Sets the files. If the paths differ from the previous ones, reads all files, otherwise those that have changed.
     pub fn set_paths(&mut self, paths: &[PathBuf]) {
         let is_same = self.files.iter().map(|file| &file.path).eq(paths);
         if !is_same {
@@ -105,7 +105,7 @@ impl ListFiles {
     fn read_all(&mut self) {
         let (mut left, mut lists) = (MAX_ENTRIES, Vec::with_capacity(self.files.len()));
         for (at, file) in self.files.iter_mut().enumerate() {
-            // Read before the file, so that a change meanwhile is found by the next call.
+            // The stamp is read before the file, so that the next call finds a change that is made meanwhile.
             let now = stamp(&file.path);
             let earlier = self.lists.get(at);
             let list = match earlier {
@@ -129,7 +129,7 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
     let shown = path.display();
     let parsed = read_text(path).and_then(|text| {
         let parsed = parse(&text, max_entries);
-        // Such as an error page that a download has written to the file.
+        // A download may have written an error page to the file.
         match parsed.ranges.is_empty() && parsed.bad_lines > 0 {
             true => Err(io::Error::other("it has no address or network")),
             false => Ok(parsed),
@@ -198,7 +198,7 @@ struct Parsed {
     bad_lines: usize,
     /// Reason why the first of them is skipped.
     first_error: String,
-    /// True if the file has too many entries.
+    /// True if further lines were left out, because the maximum number of entries was reached.
     is_cut: bool,
 }
 

@@ -22,7 +22,7 @@ impl Offence {
     /// All kinds, in the order of their numbers.
     pub const ALL: [Offence; 4] = [Offence::Login, Offence::NotFound, Offence::Refused, Offence::Handshake];
 
-    /// Returns the name of the key of `[ban]`, which metrics and the store have too.
+    /// Returns the name of the key of `[ban]`. Metrics and the store use the same name.
     pub fn name(self) -> &'static str {
         match self {
             Offence::Login => "logins",
@@ -56,7 +56,7 @@ impl Reason {
     /// Beginning of the stored form of a reason that an operator gave.
     const OPERATOR: &str = "operator ";
 
-    /// Returns the form that the store has.
+    /// Returns the reason in the format of the store.
     pub(super) fn stored(&self) -> String {
         match self {
             Reason::Offence(offence) => offence.name().to_owned(),
@@ -64,7 +64,7 @@ impl Reason {
         }
     }
 
-    /// Parses the form that the store has.
+    /// Parses a reason in the format of the store; `None` if it is invalid.
     pub(super) fn from_stored(text: &str) -> Option<Reason> {
         if let Some(text) = text.strip_prefix(Reason::OPERATOR) {
             return Some(Reason::Operator(text.into()));

@@ -70,7 +70,8 @@ impl Rules {
         self.proxies.iter().any(|network| network.contains(address))
     }
 
-    /// Returns true if the first address of a network is exempt. Further addresses may be, which a lookup finds.
+    /// Returns true if the first address of a network is exempt. Other addresses of the network may be exempt too;
+    /// `is_exempt` finds them when they connect.
     pub fn exempts(&self, network: Network) -> bool {
         self.is_exempt(address::first_address(network))
     }

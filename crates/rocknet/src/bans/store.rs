@@ -1,8 +1,8 @@
 //! File in the state folder that keeps bans across restarts and upgrades.
 //!
 //! The first line names the process that has written the file last, its owner. After an upgrade, the old process does
-//! not replace the bans of the new one: a process writes unless a running process that it has not read from is the
-//! owner.
+//! not replace the bans of the new one: a process does not write if another running process has written the file since
+//! this process has read or written it.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ impl Store {
     /// Opens the file in a state folder, and reads it. A file that cannot be read is logged, and counts as empty.
     pub fn open(folder: &Path) -> (Store, Stored) {
         let mut random = [0; 8];
-        // The name only differs from that of other processes, so zeros do no harm.
+        // The number only distinguishes processes with the same ID, so zeros do no harm.
         let _ = rand::fill(&mut random);
         let mut store = Store {
             storage: FileStorage::new(folder),
@@ -178,7 +178,7 @@ fn render(owner: &str, clients: &[(u128, Ban<Reason>)], networks: &[AddedNetwork
     text
 }
 
-/// Parses the file. Lines that are not as written are skipped.
+/// Parses the file. Lines in another format are skipped.
 fn parse(text: &str) -> Stored {
     let mut stored = Stored::default();
     let mut lines = text.lines();
@@ -280,7 +280,7 @@ mod tests {
         new.write(&all.clients[..1], &[]);
         let path = folder.path().join(FILE);
         let written = fs::read_to_string(&path).unwrap();
-        // The new process has the same number here, so its number is replaced by one of a process that runs: the first.
+        // Both stores have the process ID of this test, so the ID of the new one is replaced by 1, which always runs.
         let running = written.replacen(&format!("{}-", std::process::id()), "1-", 1);
         fs::write(&path, &running).unwrap();
         old.write(&[], &[]);

@@ -17,8 +17,8 @@ use super::event::Event;
 /// Interval between two checks.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Age of a folder's last change from which its time proves that it has not changed since. File systems count time in
-/// steps of up to two seconds.
+/// Age of a folder's last change above which an equal time in a later check proves that the folder has not changed.
+/// File systems count time in steps of up to two seconds.
 const SETTLED: Duration = Duration::from_secs(4);
 
 /// Minimum time between two reloads for new folders, because each prepares the whole configuration.
@@ -33,7 +33,7 @@ pub struct HostFolderWatch(Arc<Watch>);
 
 #[derive(Default)]
 struct Watch {
-    /// State that the thread of a check has locked.
+    /// State of the folders. The thread of a check keeps it locked, so a failed lock shows that a check is in progress.
     state: Mutex<FolderState>,
     /// True if the last reported change was not handled.
     is_postponed: AtomicBool,
@@ -98,8 +98,9 @@ impl FolderState {
         true
     }
 
-    /// Returns the hosts on disk if they differ from those of the configuration. A folder that was equal and whose time
-    /// has not changed since is not read again, unless the root names a folder in the folder of each host.
+    /// Returns the hosts on disk if they differ from those of the configuration; `None` if not, or if the folder cannot
+    /// be read. A folder that was equal and whose time has not changed since is not read again, unless the root names a
+    /// folder in the folder of each host.
     fn changed(&mut self, folders: &HostFolders) -> Option<FoundHosts> {
         let parent = host_folders::parent(&folders.pattern);
         let modified = std::fs::metadata(&parent).and_then(|meta| meta.modified()).ok()?;

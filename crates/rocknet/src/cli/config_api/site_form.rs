@@ -33,7 +33,8 @@ pub fn of_server(file: &Path, text: &str, editor: &Editor) -> ServerForm {
     }
 }
 
-/// Returns a form field with the value of its key in a site. A value that the field cannot show is in `other`, as TOML.
+/// Returns a form field with the value of its key. `site`: name of the site; empty for a field of the server. A value
+/// that the field cannot show is in `other`, as TOML.
 fn of_key(field: &Field, editor: &Editor, site: &str) -> SiteField {
     let (text, other) = match editor.field(site, field) {
         FieldValue::Missing => (String::new(), None),

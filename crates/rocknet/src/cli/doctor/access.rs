@@ -47,7 +47,8 @@ impl Need {
     }
 
     fn new(path: &Path, kind: Kind) -> Need {
-        // Folders above a link's target count, and only root can resolve all links.
+        // Links are resolved before the rights of the account are taken, because only root can resolve all of them. The
+        // account needs rights to the folders above the target of a link.
         let path = path
             .canonicalize()
             .unwrap_or_else(|_| match (path.parent(), path.file_name()) {
@@ -144,8 +145,8 @@ impl Blocked {
     }
 }
 
-/// Returns the command that grants a right: to the account alone if the system has `setfacl`, or else by the mode. For
-/// a file that may be private, and an account that is not known, the command only shows its rights.
+/// Returns the command that grants a right: to the account alone if the system has `setfacl`, or else by the mode. A
+/// file to read may be private: without a known account, the command only shows the rights of the file.
 pub(super) fn command(user: Option<&User>, need: &Need, blocked: &Blocked) -> String {
     let path = quoted(&blocked.path);
     let letters = blocked.letters;

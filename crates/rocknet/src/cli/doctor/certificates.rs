@@ -21,8 +21,8 @@ const DAY: i64 = 86_400;
 /// Days before the expiry from which a certificate file is reported. Programs such as certbot renew a month before.
 const FILE_DAYS: i64 = 21;
 
-/// Share of the validity, as a divisor, from which a certificate that the server renews is reported. The server renews
-/// much earlier.
+/// Divisor of the lifetime. A certificate that the server renews is reported if less than this fraction of its lifetime
+/// is left. The server renews much earlier.
 const RENEWAL_SHARE: i64 = 8;
 
 /// Days before the expiry from which a certificate that cannot be renewed counts as broken.

@@ -12,10 +12,10 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "clock";
 
-/// Maximum error that is not reported. Clients tolerate more, but a kept clock is better than this by far.
+/// Maximum error that is not reported. Clients tolerate more, but the error of a synchronized clock is far smaller.
 const MAX_ERROR: Duration = Duration::from_secs(2);
 
-/// Maximum offset that the time service still has to correct before it is reported.
+/// Maximum offset that is not reported. The time service still has to correct the offset.
 const MAX_OFFSET: Duration = Duration::from_millis(250);
 
 /// Tolerance for the date of the program's own file, which another machine may have set.

@@ -26,11 +26,12 @@ impl RecordingEnvironment {
     pub(super) fn denied_path(&self, finding: &Finding) -> Option<PathBuf> {
         let denied = self.denied.borrow();
         let named = denied.iter().filter(|path| names(&finding.message, path));
-        // A path can contain a space, and then begin like another one.
+        // The longest path is the right one, because a path that contains a space can begin with another path.
         named.max_by_key(|path| path.as_os_str().len()).cloned()
     }
 
-    /// Returns the path of an error among findings that this account may not examine, because it belongs to another.
+    /// Returns the path of the first error about a path that this account may not examine; `None` without such an
+    /// error, or if the path belongs to this account.
     pub(super) fn path_of_others(&self, findings: &[Finding]) -> Option<PathBuf> {
         let own = privileges::effective_uid();
         // A path below a closed folder has an unknown owner.

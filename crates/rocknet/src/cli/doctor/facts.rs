@@ -10,6 +10,6 @@ pub struct DoctorFacts<'a> {
     pub config: &'a Config,
     /// The running server of the configuration.
     pub running: &'a Running,
-    /// Account of the server, if this process can neither take its rights nor has them.
+    /// Account of the server, if this process neither has its rights nor can take them.
     pub other_account: Option<OtherAccount>,
 }

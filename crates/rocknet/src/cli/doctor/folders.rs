@@ -51,7 +51,7 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     }
     let account = accounts::server_account(config).and_then(|name| User::find(&name).ok());
     let Some(server) = account else {
-        // Root can use all of them. The check of accounts reports an unknown account.
+        // Root can use all folders and files. The check of accounts reports an unknown account.
         checks.push(own_state_folder(config));
         return checks;
     };

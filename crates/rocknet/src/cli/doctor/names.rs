@@ -96,7 +96,7 @@ fn wanted(config: &Config) -> BTreeMap<String, Use> {
             let is_dev = config.server.mode == Mode::Dev;
             let is_auto = matches!(source, Some(CertificateSource::Auto)) && !site.secure.is_empty();
             used.needs_public_dns |= is_auto && !is_local && !is_dev;
-            // Elsewhere, a name of a network such as `wiki.lan` may lead to a load balancer on purpose.
+            // Other local names, such as `wiki.lan`, may lead to a load balancer on purpose.
             let is_reserved = [".test", ".localhost"].iter().any(|end| name.ends_with(end)) || name == "localhost";
             used.is_for_hosts_file |= is_reserved || is_dev;
             used.is_public |= !is_local && !is_dev;

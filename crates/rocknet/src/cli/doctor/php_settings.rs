@@ -65,7 +65,7 @@ fn unknown_settings(version: &str, info: &PhpInfo, settings: &PhpSettings) -> Op
     })
 }
 
-/// Returns the check of a version with these settings; `None`: it has no OPcache.
+/// Returns the check of the OPcache of a version. `settings`: `None` if the version has no OPcache.
 fn opcache(version: &str, settings: Option<OpcacheSettings>) -> Check {
     match settings {
         None => {

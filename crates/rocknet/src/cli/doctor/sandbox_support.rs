@@ -1,4 +1,4 @@
-//! Checks which limits the kernel can set. `rocknet status` shows those in effect.
+//! Checks which restrictions of the sandbox the kernel supports. `rocknet status` shows those in effect.
 
 use rocknet_config::model::Sandbox;
 use rocknet_io::sandbox;

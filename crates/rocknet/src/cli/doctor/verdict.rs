@@ -31,7 +31,7 @@ impl Check {
         Check::new(subject, "", DoctorVerdict::Good, found.into())
     }
 
-    /// Creates the result of a requirement that is not met, while the server works.
+    /// Creates the result of a requirement that is not met, but without which the server works.
     pub fn fair(subject: &'static str, code: &'static str, found: impl Into<String>) -> Check {
         Check::new(subject, code, DoctorVerdict::Fair, found.into())
     }

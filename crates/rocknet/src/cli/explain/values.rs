@@ -9,7 +9,8 @@ use super::url::Url;
 /// Port of HTTPS URLs.
 const HTTPS_PORT: u16 = 443;
 
-/// Values of a GET request for a URL. Values that depend on the client are empty.
+/// Values of a GET request for a URL. All other values, such as those of the client, are empty. Redirects take `{path}`
+/// and `{query}` from the request target instead.
 pub(super) struct ExplainedValues<'u>(pub(super) &'u Url<'u>);
 
 impl Values for ExplainedValues<'_> {
