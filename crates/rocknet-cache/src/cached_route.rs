@@ -10,6 +10,7 @@ use rocknet_handler::route::Route;
 use rocknet_proto::request::Request;
 use rocknet_routing::rules::RequestConditions;
 
+use crate::fill::SiteFills;
 use crate::store::MemoryStore;
 use crate::{Responses, litespeed};
 
@@ -27,6 +28,8 @@ pub(crate) struct CachedRoute {
     pub responses: Arc<Responses>,
     /// The memory of the route.
     pub memory: Arc<MemoryStore>,
+    /// Bodies of the site that are being received.
+    pub fills: Arc<SiteFills>,
     /// Conditions of requests that are not served from the cache, if there are some.
     pub bypass: Option<RequestConditions>,
     /// Template of keys, if the route has one.

@@ -22,7 +22,7 @@ use rocknet_io::wheel::Deadline;
 /// Limits of a fill.
 pub struct FillLimits {
     /// Limit on all bodies in progress together.
-    pub budget: Arc<FillBudget>,
+    pub budget: Arc<SiteFills>,
     /// Maximum size of the body in bytes.
     pub size: u64,
     /// Maximum size of all bodies in progress, in bytes.
@@ -58,9 +58,50 @@ impl FillBudget {
     }
 }
 
+/// A site may use this many times the memory that all sites leave free, so that slow responses of one site leave a part
+/// to the others: one site at most 3/4, two sites 3/7 each.
+const FREE_FACTOR: u64 = 3;
+
+/// Part of one site in a [`FillBudget`].
+#[derive(Debug)]
+pub struct SiteFills {
+    all: Arc<FillBudget>,
+    /// Bytes in use by the site.
+    used: AtomicU64,
+}
+
+impl SiteFills {
+    /// Creates the part of a site without bodies in progress.
+    pub fn new(all: &Arc<FillBudget>) -> SiteFills {
+        SiteFills {
+            all: Arc::clone(all),
+            used: AtomicU64::new(0),
+        }
+    }
+
+    /// Reserves memory. Returns false if all sites would use more than `limit` bytes, or this site too many of them.
+    fn reserve(&self, size: u64, limit: u64) -> bool {
+        if !self.all.reserve(size, limit) {
+            return false;
+        }
+        let used = self.used.fetch_add(size, Ordering::Relaxed) + size;
+        let free = limit.saturating_sub(self.all.used.load(Ordering::Relaxed));
+        if used <= free.saturating_mul(FREE_FACTOR) {
+            return true;
+        }
+        self.release(size);
+        false
+    }
+
+    fn release(&self, size: u64) {
+        self.used.fetch_sub(size, Ordering::Relaxed);
+        self.all.release(size);
+    }
+}
+
 /// Body in progress.
 struct Fill {
-    budget: Arc<FillBudget>,
+    budget: Arc<SiteFills>,
     /// Number of bytes that are reserved.
     reserved: u64,
     /// Pieces so far.
@@ -299,5 +340,19 @@ mod tests {
         assert!(!budget.reserve(1, 10));
         budget.release(4);
         assert!(!budget.reserve(5, 10) && budget.reserve(4, 10));
+    }
+
+    #[test]
+    fn a_site_leaves_memory_to_the_others() {
+        let budget = Arc::new(FillBudget::default());
+        let (slow, other) = (SiteFills::new(&budget), SiteFills::new(&budget));
+        let reserved = (0..100).take_while(|_| slow.reserve(1, 100)).count();
+        assert_eq!(reserved, 75);
+        let of_other = (0..100).take_while(|_| other.reserve(1, 100)).count();
+        assert_eq!(of_other, 18);
+        // Memory that the slow site gives back is there for both.
+        slow.release(75);
+        assert!(other.reserve(20, 100) && slow.reserve(20, 100));
+        assert_eq!(budget.used.load(Ordering::Relaxed), 58);
     }
 }

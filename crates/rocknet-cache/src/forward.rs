@@ -119,12 +119,14 @@ pub(crate) async fn forward(
         is_collapsed: false,
         detail,
     };
-    let properties = storable::properties(&cached, &facts, &response, times, &request, is_secure);
+    let properties = storable::properties(&cached, &facts, &response, times, &request, is_secure, changes);
     let is_confirmed = response.status == Status::NOT_MODIFIED && !keeps_preconditions;
-    let confirmed = stored
-        .as_ref()
-        .filter(|_| is_confirmed)
-        .map(|stale| (stale, storable::confirm(&cached, &facts, stale, &response, times)));
+    let confirmed = stored.as_ref().filter(|_| is_confirmed).map(|stale| {
+        (
+            stale,
+            storable::confirm(&cached, &facts, stale, &response, times, changes),
+        )
+    });
     cached.finish(&request, &mut response);
     if let Some((stale, fresh)) = confirmed {
         let result = fresh.and_then(|fresh| store(&cached, key, &fresh, leader, changes).map(|()| fresh));
@@ -181,7 +183,7 @@ pub(crate) async fn forward(
                 ..Response::new(response.status)
             };
             let limits = FillLimits {
-                budget: Arc::clone(&cached.responses.budget),
+                budget: Arc::clone(&cached.fills),
                 all: cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE,
                 size: cached.settings.max_object,
                 deadline: services.wheel.deadline(),

@@ -11,7 +11,8 @@ use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
 use rocknet_handler::services::Services;
-use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
+use rocknet_handler::stored::Stored;
+use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput, Reuse};
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
@@ -58,6 +59,7 @@ impl CacheHandler {
             key: settings.key.as_ref().and_then(template),
             settings,
             memory: responses.memory_of(&route.label.site, memory),
+            fills: responses.fills_of(&route.label.site),
             route,
             responses,
             replaced,
@@ -93,6 +95,10 @@ impl Handler for CacheHandler {
                 _ => None,
             },
         }
+    }
+
+    fn reuse(&self, request: &ExchangeRef<'_>, stored: &Arc<dyn Stored>) -> Option<Box<dyn Reuse>> {
+        self.0.reuse(request, stored)
     }
 
     fn handle(&self, exchange: Exchange) -> HandlerFuture {
@@ -224,6 +230,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         response.variation.matches(&request.fields)
             && response.terms.permitted(now_ms, cached.obeyed(&facts.directives)) == Use::Fresh
             && (!facts.has_authorization || response.is_for_authorization())
+            && !cached.responses.is_changed(&cached.route.label.site, response)
     });
     let Some(stored) = usable else {
         return forward::forward(cached, exchange, &key, None, stored, reason, true).await;
@@ -247,7 +254,7 @@ fn has_body(request: &Request<'_>) -> bool {
 }
 
 /// Returns the response for a stored one that may be sent.
-fn hit(stored: &StoredResponse, request: &Request<'_>, services: &Services) -> Response {
+fn hit(stored: &Arc<StoredResponse>, request: &Request<'_>, services: &Services) -> Response {
     let now_ms = services.clock.uptime_ms();
     let age = Some(stored.terms.age_ms(now_ms) / 1000);
     respond::from_stored(

@@ -5,7 +5,6 @@ use rocknet_handler::response::Response;
 
 use crate::cached_route::CachedRoute;
 use crate::key::{self, Key};
-use crate::purge::Purge;
 
 impl CachedRoute {
     /// Drops what is stored for the URI of a request that may have changed its resource (RFC 9111 §4.4).
@@ -33,12 +32,13 @@ impl CachedRoute {
             others.for_each(|target| drop_target(target.as_bytes()));
             return;
         }
-        // With a template, the key of another URI is not known.
-        let others: Vec<_> = others
-            .map(|target| Purge::of_target(&self.route.label.site, request.authority, target))
-            .collect();
-        if !others.is_empty() {
-            self.responses.purge(&others);
+        // With a template, the keys of a URI are not known.
+        let site = &self.route.label.site;
+        let invalidate = |url: &[u8]| self.responses.invalidate_url(site, url);
+        invalidate(&key::url_of(request, is_secure));
+        for target in others {
+            let path = target.split('?').next().unwrap_or_default();
+            invalidate(&key::url(request.authority, path.as_bytes(), is_secure));
         }
     }
 }

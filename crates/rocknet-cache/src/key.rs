@@ -62,6 +62,43 @@ fn is_override(name: &[u8]) -> bool {
         && (OVERRIDE_PREFIXES.iter().any(begins) || OVERRIDES.iter().any(|known| equals(known, name)))
 }
 
+/// Appends the fields that can replace parts of the request, except `Forwarded`.
+pub fn append_overrides(key: &mut Key, request: &Request<'_>) {
+    for (name, value) in overrides(request) {
+        key.push(SEPARATOR);
+        key.extend(name.iter().map(u8::to_ascii_lowercase));
+        key.push(b':');
+        key.extend_from_slice(value);
+    }
+}
+
+/// Returns true if [`append_overrides`] appends exactly these bytes for a request.
+pub fn has_overrides(mut appended: &[u8], request: &Request<'_>) -> bool {
+    for (name, value) in overrides(request) {
+        let Some((begin, rest)) = appended.split_at_checked(name.len() + value.len() + 2) else {
+            return false;
+        };
+        let (own_name, own_value) = (&begin[1..=name.len()], &begin[name.len() + 2..]);
+        let is_same = begin[0] == SEPARATOR && begin[name.len() + 1] == b':' && own_value == value;
+        if !is_same || !own_name.eq_ignore_ascii_case(name) {
+            return false;
+        }
+        appended = rest;
+    }
+    appended.is_empty()
+}
+
+fn overrides<'r>(request: &Request<'r>) -> impl Iterator<Item = (&'r [u8], &'r [u8])> + use<'r> {
+    request.fields.iter().filter(|(name, _)| is_override(name))
+}
+
+/// Returns true if path and query, which the rules may have replaced, differ from the target.
+pub fn is_rewritten(request: &Request<'_>) -> bool {
+    !request.target.starts_with(request.path)
+        || request.query.is_some_and(|query| !request.target.ends_with(query))
+        || request.target.len() != request.path.len() + request.query.map_or(0, |query| query.len() + 1)
+}
+
 /// Returns the key of a request; `None` if it is too long, or if the handler may read another value in the request than
 /// the template. `template`: takes the place of host and target.
 pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&Template>) -> Option<Key> {
@@ -71,11 +108,7 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
     match template {
         None => {
             of_uri(&mut key, route, is_secure, request.authority, request.target);
-            // The path and the query that the rules have left, if they differ from the target.
-            let is_rewritten = !request.target.starts_with(request.path)
-                || request.query.is_some_and(|query| !request.target.ends_with(query))
-                || request.target.len() != request.path.len() + request.query.map_or(0, |query| query.len() + 1);
-            if is_rewritten {
+            if is_rewritten(request) {
                 key.extend_from_slice(request.path);
                 key.push(b'?');
                 key.extend_from_slice(request.query.unwrap_or_default());
@@ -84,14 +117,7 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
         Some(template) if ambiguity::is_ambiguous(request, template) => return None,
         Some(template) => of_template(&mut key, template, exchange, route),
     }
-    for field in request.fields.lines() {
-        if is_override(field.name) {
-            key.push(SEPARATOR);
-            key.extend(field.name.iter().map(u8::to_ascii_lowercase));
-            key.push(b':');
-            key.extend_from_slice(field.value);
-        }
-    }
+    append_overrides(&mut key, request);
     if request.fields.contains(KnownField::Forwarded) {
         of_forwarded(&mut key, request, route, exchange.peer);
     }
@@ -167,9 +193,14 @@ fn path_and_query<'r>(request: &Request<'r>) -> (&'r [u8], Option<&'r [u8]>) {
 /// Returns host and path of a request, as purges by URL name them. The query is left out, because the response is also
 /// sent for other queries.
 pub fn url_of(request: &Request<'_>, is_secure: bool) -> Box<[u8]> {
-    let mut url = without_default_port(request.authority, is_secure).to_ascii_lowercase();
+    url(request.authority, path_and_query(request).0, is_secure)
+}
+
+/// Returns the form of [`url_of`] for a host and a path.
+pub fn url(authority: &[u8], path: &[u8], is_secure: bool) -> Box<[u8]> {
+    let mut url = without_default_port(authority, is_secure).to_ascii_lowercase();
     url.push(SEPARATOR);
-    url.extend_from_slice(path_and_query(request).0);
+    url.extend_from_slice(path);
     url.into()
 }
 
@@ -256,7 +287,39 @@ fn of_forwarded(key: &mut Key, request: &Request<'_>, route: &Route, peer: Clien
 
 #[cfg(test)]
 mod tests {
+    use rocknet_proto::request::{OwnedRequest, Version};
+
     use super::*;
+
+    #[test]
+    fn only_the_same_overriding_fields_are_recognized() {
+        let request = |fields: &[(&[u8], &[u8])]| {
+            let plain = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[(KnownField::UserAgent, b"x")]);
+            plain.with_replaced_fields(&[], fields)
+        };
+        let all: [&[(&[u8], &[u8])]; 8] = [
+            &[],
+            &[(b"X-Scheme", b"a")],
+            &[(b"X-Scheme", b"ab")],
+            &[(b"X-Host", b"a")],
+            &[(b"X-Scheme", b"")],
+            &[(b"X-Scheme", b"a"), (b"X-Host", b"a")],
+            &[(b"X-Host", b"a"), (b"X-Scheme", b"a")],
+            &[(b"X-Scheme", b"a"), (b"X-Scheme", b"a")],
+        ];
+        for (number, fields) in all.iter().enumerate() {
+            let mut key = Key::new();
+            append_overrides(&mut key, &request(fields).view());
+            for (other, fields) in all.iter().enumerate() {
+                let is_same = has_overrides(&key, &request(fields).view());
+                assert_eq!(is_same, number == other, "{number} {other}");
+            }
+        }
+        let mut key = Key::new();
+        append_overrides(&mut key, &request(&[(b"x-scheme", b"a")]).view());
+        assert!(has_overrides(&key, &request(&[(b"X-SCHEME", b"a")]).view()));
+        assert!(!has_overrides(&key, &request(&[(b"X-SCHEME", b"A")]).view()));
+    }
 
     #[test]
     fn fields_that_replace_parts_of_a_request_are_recognized() {

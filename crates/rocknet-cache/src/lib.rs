@@ -29,6 +29,7 @@ mod plan;
 pub mod policy;
 pub mod purge;
 mod respond;
+mod reuse;
 mod revalidate;
 mod status;
 mod storable;
@@ -36,6 +37,7 @@ pub mod store;
 mod stored;
 mod structured;
 mod tags;
+mod url_changes;
 mod vary;
 
 pub use handler::CacheHandler;
@@ -46,11 +48,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use counters::Counters;
-use fill::FillBudget;
+use fill::{FillBudget, SiteFills};
 use flight::Flights;
 use purge::{Purge, PurgeSet};
 use store::{MemoryStore, Resource};
 use stored::StoredResponse;
+use url_changes::UrlChanges;
 
 /// Stored responses of a server, and requests in progress. All workers share it, and it outlives configurations.
 pub struct Responses {
@@ -61,11 +64,15 @@ pub struct Responses {
     /// Requests that are being forwarded.
     pub flights: Arc<Flights>,
     /// Limit on bodies that are being received.
-    pub(crate) budget: Arc<FillBudget>,
+    budget: Arc<FillBudget>,
+    /// Parts of sites in this limit. Their routes keep them.
+    fills: Mutex<HashMap<Box<str>, Weak<SiteFills>>>,
     /// Counters of requests to cached routes.
     pub counters: Counters,
     /// Number of purges and invalidations.
     changes: AtomicU64,
+    /// Changes of URLs whose responses have keys made by templates.
+    url_changes: UrlChanges,
 }
 
 impl Default for Responses {
@@ -75,8 +82,10 @@ impl Default for Responses {
             own: Mutex::default(),
             flights: Arc::default(),
             budget: Arc::default(),
+            fills: Mutex::default(),
             counters: Counters::default(),
             changes: AtomicU64::new(0),
+            url_changes: UrlChanges::default(),
         }
     }
 }
@@ -100,6 +109,18 @@ impl Responses {
         let memory = Arc::new(MemoryStore::new(size));
         own.insert(site.into(), Arc::downgrade(&memory));
         memory
+    }
+
+    /// Returns the part of a site in the limit on bodies that are being received.
+    pub(crate) fn fills_of(&self, site: &str) -> Arc<SiteFills> {
+        let mut fills = self.fills.lock().unwrap_or_else(PoisonError::into_inner);
+        fills.retain(|_, fills| fills.strong_count() > 0);
+        if let Some(fills) = fills.get(site).and_then(Weak::upgrade) {
+            return fills;
+        }
+        let of_site = Arc::new(SiteFills::new(&self.budget));
+        fills.insert(site.into(), Arc::downgrade(&of_site));
+        of_site
     }
 
     /// Changes the sizes of memories when a configuration comes into effect. `shared`: size of the shared memory.
@@ -137,6 +158,18 @@ impl Responses {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.flights.invalidate(key);
         memory.remove(key)
+    }
+
+    /// Invalidates what is stored for a URL under keys that templates have made. `url`: host and path.
+    fn invalidate_url(&self, site: &str, url: &[u8]) {
+        let change = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
+        self.url_changes.note(site, url, change);
+    }
+
+    /// Returns true if the URL of a stored response has changed since the response was requested.
+    fn is_changed(&self, site: &str, stored: &StoredResponse) -> bool {
+        let url = stored.url.as_deref();
+        url.is_some_and(|url| self.url_changes.last(site, url) > stored.changes)
     }
 
     /// Drops the resources that one of the purges selects, and does not store responses for them that are under way.

@@ -12,7 +12,7 @@ use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::Request;
 use rocknet_proto::semantics::safe_path::SafePath;
-use rocknet_routing::rules::{LookupError, RequestFacts};
+use rocknet_routing::rules::{LookupError, RequestConditions, RequestFacts};
 
 use crate::cache_control::Directives;
 use crate::cached_route::CachedRoute;
@@ -78,21 +78,27 @@ impl CachedRoute {
             Method::Options | Method::Trace | Method::Connect => return Plan::Bypass(Forwarded::Method),
             _ => return Plan::Invalidate,
         }
-        let is_bypassed = exchange.has_body
-            || request.upgrade.is_some()
-            || exchange.user.is_some()
-            || exchange.is_personal
-            // The application may know the user by the certificate.
-            || exchange.tls.is_some_and(|tls| tls.client.is_some())
-            || cookies::has_any(&self.settings.bypass_cookies, &request.fields)
-            || self.bypass.as_ref().is_some_and(|bypass| bypass.matches(request, &condition_path(exchange), &Facts(exchange)));
-        if is_bypassed {
+        if self.is_bypassed(exchange) {
             return Plan::Bypass(Forwarded::Bypass);
         }
         match key::of_request(exchange, &self.route, self.key.as_ref()) {
             Some(key) => Plan::Lookup(key),
             None => Plan::Bypass(Forwarded::Bypass),
         }
+    }
+
+    /// Returns true if the route does not use the cache for a request.
+    pub fn is_bypassed(&self, exchange: &ExchangeRef<'_>) -> bool {
+        let request = exchange.request;
+        let matches = |bypass: &RequestConditions| bypass.matches(request, &condition_path(exchange), &Facts(exchange));
+        exchange.has_body
+            || request.upgrade.is_some()
+            || exchange.user.is_some()
+            || exchange.is_personal
+            // The application may know the user by the certificate.
+            || exchange.tls.is_some_and(|tls| tls.client.is_some())
+            || cookies::has_any(&self.settings.bypass_cookies, &request.fields)
+            || self.bypass.as_ref().is_some_and(matches)
     }
 
     /// Returns the directives of a request if they are obeyed.
@@ -112,6 +118,9 @@ impl CachedRoute {
             };
             return Found::Missing(reason, None);
         };
+        if self.responses.is_changed(&self.route.label.site, stored) {
+            return Found::Missing(Forwarded::UriMiss, None);
+        }
         let stored = Arc::clone(stored);
         if request.fields.contains(KnownField::Authorization) && !stored.is_for_authorization() {
             return Found::Missing(Forwarded::Request, None);

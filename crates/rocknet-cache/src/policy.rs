@@ -138,6 +138,14 @@ impl Terms {
         (lifetime - age).div_euclid(1000)
     }
 
+    /// Returns the uptime in milliseconds from which a fresh response has another age in seconds, another rest of its
+    /// lifetime in seconds, or is stale.
+    pub fn unchanged_until_ms(&self, now_ms: u64) -> u64 {
+        let age = self.age_ms(now_ms);
+        let rest = self.lifetime_ms.saturating_sub(age);
+        now_ms + rest.min(1000 - age % 1000).min(rest % 1000 + 1)
+    }
+
     /// Returns true while the age is below the lifetime and no validation is required.
     pub fn is_fresh(&self, now_ms: u64) -> bool {
         !self.must_validate && self.age_ms(now_ms) < self.lifetime_ms

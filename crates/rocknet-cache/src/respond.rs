@@ -1,6 +1,7 @@
 //! Responses made of stored ones: whole, as 304, or in part.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rocknet_handler::fixed;
 use rocknet_handler::response::{Body, FieldList, Part, Response};
@@ -22,7 +23,7 @@ const ROOM: usize = 256;
 /// Returns the response to a request from a stored response, with the fields `Age` and `Cache-Status`. `age`: seconds;
 /// `None`: the response has just arrived, and its upstream has sent no age.
 pub fn from_stored(
-    stored: &StoredResponse,
+    stored: &Arc<StoredResponse>,
     request: &Request<'_>,
     services: &Services,
     age: Option<u64>,
@@ -37,8 +38,16 @@ pub fn from_stored(
     }
     let mut response = match unusual(stored, &response.fields, request, services) {
         Some(unusual) => unusual,
-        None if stored.body.is_empty() => response,
-        None => response.body(stored.body.clone()),
+        None => {
+            if !stored.body.is_empty() {
+                response.body = stored.body.clone().into();
+            }
+            // The page of the route may replace the body of an error.
+            if !stored.status.is_error() {
+                response.stored = Some(Arc::<StoredResponse>::clone(stored));
+            }
+            response
+        }
     };
     add_status(&mut response, status);
     response

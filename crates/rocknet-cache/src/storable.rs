@@ -11,7 +11,8 @@ use crate::stored::{Storable, StoredResponse};
 use crate::vary::Variation;
 use crate::{key, litespeed, tags};
 
-/// Returns the properties of a response of the handler, whose fields for this server were not removed yet.
+/// Returns the properties of a response of the handler, whose fields for this server were not removed yet. `changes`:
+/// number of changes when it was requested.
 pub(crate) fn properties(
     cached: &CachedRoute,
     facts: &RequestFacts,
@@ -19,6 +20,7 @@ pub(crate) fn properties(
     times: Times,
     request: &Request<'_>,
     is_secure: bool,
+    changes: u64,
 ) -> Result<Storable, NotStored> {
     let terms = policy::terms(facts, response.status, &response.fields, times, &cached.settings)?;
     if cached.memory.capacity() == 0 {
@@ -54,6 +56,7 @@ pub(crate) fn properties(
         tags: tags::of_response(&response.fields),
         server_fields,
         url: cached.key.as_ref().map(|_| key::url_of(request, is_secure)),
+        changes,
     })
 }
 
@@ -64,8 +67,10 @@ pub(crate) fn confirm(
     stale: &StoredResponse,
     confirmed: &Response,
     times: Times,
+    changes: u64,
 ) -> Result<Arc<StoredResponse>, NotStored> {
     let fields = stale.updated_fields(&confirmed.fields);
     let terms = policy::terms(facts, stale.status, &fields, times, &cached.settings)?;
-    Ok(Arc::new(stale.validated(fields, terms, cached.settings.litespeed)))
+    let validated = stale.validated(fields, terms, cached.settings.litespeed);
+    Ok(Arc::new(StoredResponse { changes, ..validated }))
 }

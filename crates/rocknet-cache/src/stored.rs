@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocknet_handler::response::{ErrorPage, FieldList, Response};
+use rocknet_handler::stored::{CodedForms, Stored};
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::semantics::conditional::Validators;
 use rocknet_proto::semantics::date;
+use rocknet_proto::semantics::media_type::is_compressible;
 use rocknet_proto::status::Status;
 
 use crate::litespeed;
@@ -25,6 +27,8 @@ pub struct StoredResponse {
     pub server_fields: FieldList,
     /// Body.
     pub body: Bytes,
+    /// Coded forms of the body.
+    pub coded: Arc<CodedForms>,
     /// Condition for the error page of the route.
     pub error_page: ErrorPage,
     /// True if content negotiation is complete.
@@ -37,6 +41,8 @@ pub struct StoredResponse {
     pub tags: Arc<[Box<str>]>,
     /// Host and path of its request if a template has made its key.
     pub url: Option<Box<[u8]>>,
+    /// Number of purges and invalidations when it was requested.
+    pub changes: u64,
 }
 
 /// Properties of a response that may be stored.
@@ -52,10 +58,12 @@ pub(crate) struct Storable {
     pub server_fields: FieldList,
     /// Host and path of the request if a template makes the key.
     pub url: Option<Box<[u8]>>,
+    /// Number of purges and invalidations when the response was requested.
+    pub changes: u64,
 }
 
 /// Memory of a stored response besides its fields and body, in bytes: structures, counters and allocator overhead.
-const OVERHEAD: usize = 320;
+const OVERHEAD: usize = 480;
 
 impl StoredResponse {
     /// Returns a copy of the head of a response, with the complete body.
@@ -64,6 +72,7 @@ impl StoredResponse {
         fields.remove("Age");
         StoredResponse {
             status: response.status,
+            coded: Arc::new(CodedForms::new(coded_size(&fields, response.is_negotiated, body.len()))),
             fields,
             server_fields: storable.server_fields,
             body,
@@ -73,6 +82,7 @@ impl StoredResponse {
             variation: storable.variation,
             tags: storable.tags,
             url: storable.url,
+            changes: storable.changes,
         }
     }
 
@@ -111,12 +121,14 @@ impl StoredResponse {
             fields,
             server_fields,
             body: self.body.clone(),
+            coded: Arc::clone(&self.coded),
             error_page: self.error_page,
             is_negotiated: self.is_negotiated,
             terms,
             variation: self.variation.clone(),
             tags,
             url: self.url.clone(),
+            changes: self.changes,
         }
     }
 
@@ -147,9 +159,26 @@ impl StoredResponse {
             + self.fields.memory_size()
             + self.server_fields.memory_size()
             + self.body.len()
+            + coded_size(&self.fields, self.is_negotiated, self.body.len())
             + self.variation.memory_size()
             + self.url.as_ref().map_or(0, |url| url.len())
             + tags
+    }
+}
+
+/// Returns the memory for coded forms of a body, in bytes. It is reserved when the response is stored, because the
+/// store determines the size of a response only then. Text becomes shorter than half by every coding.
+fn coded_size(fields: &FieldList, is_negotiated: bool, size: usize) -> usize {
+    let is_compressible = |value: &str| is_compressible(value.as_bytes());
+    let is_coded = !is_negotiated
+        && !fields.contains(KnownField::ContentEncoding)
+        && fields.value("Content-Type").is_some_and(is_compressible);
+    if is_coded { size / 2 } else { 0 }
+}
+
+impl Stored for StoredResponse {
+    fn coded_forms(&self) -> &CodedForms {
+        &self.coded
     }
 }
 

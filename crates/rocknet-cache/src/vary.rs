@@ -73,7 +73,10 @@ impl Variation {
 
     /// Returns true if a request with these fields selects the same response.
     pub fn matches(&self, request: &Fields<'_>) -> bool {
-        self.0.iter().all(|(name, value)| normalized(name, request) == *value)
+        self.0.iter().all(|(name, value)| match value {
+            Some(value) => normalized_bytes(name, request).is_some_and(|bytes| bytes.eq(value.iter().copied())),
+            None => normalized_bytes(name, request).is_none(),
+        })
     }
 
     /// Returns the heap memory in use, in bytes.
@@ -85,33 +88,30 @@ impl Variation {
 }
 
 /// Returns the value of a request field in a form in which equal preferences are mostly equal bytes; `None` without the
-/// field. The case and the whitespace of lists of preferences are not significant.
+/// field.
 fn normalized(name: &[u8], request: &Fields<'_>) -> Option<Vec<u8>> {
-    if let Some(name) = name.strip_prefix(COOKIE) {
-        return cookies::value(name, request).map(<[u8]>::to_vec);
-    }
-    let mut lines = request.by_name(name).peekable();
-    lines.peek()?;
-    let is_preference = matches!(
-        name,
-        b"accept-encoding" | b"accept-language" | b"accept" | b"accept-charset"
-    );
-    let mut joined = Vec::new();
-    for line in lines {
-        if !joined.is_empty() {
-            joined.push(b',');
-        }
-        match is_preference {
-            true => joined.extend(
-                line.iter()
-                    .filter(|byte| !matches!(byte, b' ' | b'\t'))
-                    .map(u8::to_ascii_lowercase),
-            ),
-            false => joined.extend_from_slice(line),
-        }
-    }
-    Some(joined)
+    Some(normalized_bytes(name, request)?.collect())
 }
+
+/// Returns the bytes of [`normalized`]. The case and the whitespace of lists of preferences are not significant.
+fn normalized_bytes(name: &[u8], request: &Fields<'_>) -> Option<impl Iterator<Item = u8>> {
+    let (cookie, name, is_preference) = match name.strip_prefix(COOKIE) {
+        Some(cookie) => (Some(cookies::value(cookie, request)?), &b""[..], false),
+        None => (None, name, PREFERENCES.contains(&name)),
+    };
+    let mut lines = request.by_name(name).chain(cookie).peekable();
+    lines.peek()?;
+    let bytes = lines.enumerate().flat_map(move |(number, line)| {
+        let kept = move |byte: &u8| !is_preference || !matches!(byte, b' ' | b'\t');
+        let change = move |byte: u8| if is_preference { byte.to_ascii_lowercase() } else { byte };
+        let comma = (number > 0).then_some(b',');
+        comma.into_iter().chain(line.iter().copied().filter(kept).map(change))
+    });
+    Some(bytes)
+}
+
+/// Fields that are lists of preferences.
+const PREFERENCES: [&[u8]; 4] = [b"accept-encoding", b"accept-language", b"accept", b"accept-charset"];
 
 #[cfg(test)]
 mod tests {

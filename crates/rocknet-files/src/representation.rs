@@ -180,6 +180,7 @@ fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
         is_negotiated: true,
         upstream: None,
         cache_status: "",
+        stored: None,
     }
 }
 
@@ -277,6 +278,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         is_negotiated: true,
         upstream: None,
         cache_status: "",
+        stored: None,
     }
 }
 
@@ -305,6 +307,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         is_negotiated: true,
         upstream: None,
         cache_status: "",
+        stored: None,
     }
 }
 
@@ -338,6 +341,7 @@ pub fn response_of(asset: &Asset, variant: &Variant) -> Response {
         is_negotiated: true,
         upstream: None,
         cache_status: "",
+        stored: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rocknet_io::wheel::Wheel;
 use rocknet_proto::request::Request;
@@ -13,6 +14,7 @@ use crate::exchange::Exchange;
 use crate::response::Response;
 use crate::route::Route;
 use crate::services::Services;
+use crate::stored::Stored;
 use crate::tls_info::TlsInfo;
 
 /// Result of a handler.
@@ -63,6 +65,24 @@ pub struct ExchangeRef<'a> {
     pub is_personal: bool,
 }
 
+/// Condition under which a response of [`Handler::handle_now`] is sent again without a call of its handler.
+///
+/// The server keeps the response as it was sent: with its filters applied, and with its head encoded. It calls these
+/// methods for each further request with the same scheme, authority, target and `Accept-Encoding`.
+pub trait Reuse {
+    /// Returns true until the handler has another response, for instance because the response was purged.
+    fn is_current(&self) -> bool;
+
+    /// Returns the uptime in milliseconds from which the handler has other header fields, such as another `Age`.
+    fn valid_until_ms(&self) -> u64;
+
+    /// Returns true if the handler sends this response, whole, in response to a GET or HEAD request.
+    fn applies_to(&self, request: &ExchangeRef<'_>) -> bool;
+
+    /// Counts a request to which the response was sent.
+    fn count(&self, services: &Services);
+}
+
 /// Name of the response timeout of a route, as [`Handler::timeout_limits`] returns it.
 pub const ANSWER_TIMEOUT: &str = "limits.answer_timeout";
 
@@ -75,6 +95,13 @@ pub trait Handler: Send + Sync {
     /// of the connection, so it must not block. The response must be neither a tunnel nor an accel redirect
     /// (`X-Accel-Redirect`).
     fn handle_now(&self, _request: &ExchangeRef<'_>) -> Option<Response> {
+        None
+    }
+
+    /// Returns the condition under which the response of [`Handler::handle_now`] to this request is sent again; `None`
+    /// if the handler has to be called for each request. Called for requests that repeat an earlier one. `stored`:
+    /// [`Response::stored`] of the response.
+    fn reuse(&self, _request: &ExchangeRef<'_>, _stored: &Arc<dyn Stored>) -> Option<Box<dyn Reuse>> {
         None
     }
 

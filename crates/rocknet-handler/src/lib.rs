@@ -65,9 +65,10 @@ pub mod services;
 pub mod shared_bandwidth;
 pub mod spool;
 pub mod start_limiter;
+pub mod stored;
 pub mod tls_info;
 pub mod tunnel;
 pub mod upgrade;
 pub mod values;
 
-pub use handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput, respond_with};
+pub use handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput, Reuse, respond_with};

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use rocknet_proto::status::Status;
 
 use crate::open_file::OpenFile;
+use crate::stored::Stored;
 use crate::tunnel::Tunnel;
 
 pub use rocknet_proto::fields::FieldList;
@@ -38,6 +39,8 @@ pub struct Response {
     /// Outcome of the request in the response cache in the words of nginx, such as `HIT`, for the access log; empty
     /// without a cache.
     pub cache_status: &'static str,
+    /// Stored response that this one is the whole of; `None` for another body.
+    pub stored: Option<Arc<dyn Stored>>,
 }
 
 /// An upstream and its response time.
@@ -72,6 +75,7 @@ impl Response {
             is_negotiated: false,
             upstream: None,
             cache_status: "",
+            stored: None,
         }
     }
 
@@ -89,6 +93,7 @@ impl Response {
             is_negotiated: false,
             upstream: None,
             cache_status: "",
+            stored: None,
         }
     }
 

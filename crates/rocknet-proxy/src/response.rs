@@ -57,6 +57,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
         is_negotiated: false,
         upstream: None,
         cache_status: "",
+        stored: None,
     })
 }
 

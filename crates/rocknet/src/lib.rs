@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod pipeline;
 pub mod protocol;
 pub mod qlog;
+mod ready_responses;
 pub mod registries;
 pub mod report;
 mod restart_delay;

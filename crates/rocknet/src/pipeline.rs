@@ -43,6 +43,7 @@ mod not_found_log;
 mod pending;
 mod preflight;
 mod reachable;
+mod ready;
 pub mod refusals;
 mod route;
 mod rules;

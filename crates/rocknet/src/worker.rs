@@ -28,6 +28,7 @@ use crate::exchange::Client;
 use crate::files::cache::{FileCache, WorkerCache};
 use crate::log::{AccessWriter, Logger};
 use crate::metrics::{LocalCounters, WorkerCounters};
+use crate::ready_responses::ReadyResponses;
 use crate::registries::Registries;
 use crate::services::Services;
 use crate::snapshot::Snapshot;
@@ -70,6 +71,8 @@ pub struct Worker {
     pub buffers: RefCell<Buffers>,
     /// This worker's part of the file cache.
     pub files: Rc<WorkerCache>,
+    /// Responses of the response cache that this worker sends without a lookup.
+    pub ready_responses: Rc<ReadyResponses>,
     pub log: RefCell<AccessWriter>,
     /// Kernel pipes through which busy tunnels move data.
     pub pipes: PipePool,
@@ -139,6 +142,8 @@ impl Worker {
             snapshot.generation,
         ));
         services.add(Rc::clone(&files));
+        let ready_responses = Rc::<ReadyResponses>::default();
+        services.add(Rc::clone(&ready_responses));
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),
             services: Rc::new(services),
@@ -154,6 +159,7 @@ impl Worker {
                 head: DecodedHead::default(),
             }),
             files,
+            ready_responses,
             pipes: PipePool::default(),
             config: RefCell::new(Rc::new(config)),
             trusts_proxies: Cell::new(trusts_proxies(snapshot)),
@@ -183,6 +189,7 @@ impl Worker {
         *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
         self.trusts_proxies.set(trusts_proxies(snapshot));
         self.files.reset(snapshot.config.cache.memory, snapshot.generation);
+        self.ready_responses.clear();
     }
 
     /// Starts stopping the worker: connections end after their responses in progress. `within`: time after which the

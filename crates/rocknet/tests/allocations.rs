@@ -1,5 +1,5 @@
-//! Counts a worker's allocations: none for a request served from memory, and few bytes for an idle connection under
-//! TLS.
+//! Counts a worker's allocations: none for a file or a stored response that is served from memory, and few bytes for an
+//! idle connection under TLS.
 
 #![allow(unsafe_code)] // `GlobalAlloc` is an unsafe trait
 
@@ -7,11 +7,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet::exchange::Exchange;
@@ -254,6 +255,78 @@ fn cached_responses_allocate_nothing() {
         if let Some(message) = count_in_rounds(&mut fetch) {
             let _ = writeln!(failures, "{name}: {message}");
         }
+    }
+    server.stop();
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// Starts an upstream whose responses may be stored, and returns its port.
+fn start_upstream() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let port = listener.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || respond_to_all(stream));
+        }
+    });
+    port
+}
+
+fn respond_to_all(mut stream: TcpStream) {
+    let (mut received, mut byte) = (Vec::new(), [0]);
+    while stream.read_exact(&mut byte).is_ok() {
+        received.push(byte[0]);
+        if received.ends_with(b"\r\n\r\n") {
+            received.clear();
+            let body = "many words of a page, ".repeat(400);
+            let head =
+                "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nContent-Type: text/html\r\nVary: Accept-Language";
+            let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    }
+}
+
+#[test]
+fn stored_responses_allocate_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!(
+        "[server]\nworkers = 1\nh2c = true\n[log]\naccess = \"{}/access.log\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n\
+         proxy = \"http://127.0.0.1:{}\"\ncache = true\nharden = true\n\
+         headers = {{ Age = \"\", Cache-Status = \"\" }}\nlimit = {{ rate = \"1000000/s\", burst = 1000000 }}\n",
+        folder.path().display(),
+        start_upstream()
+    );
+    let (server, address) = start(&text, folder.path(), Mark(&WATCHED));
+    let mut client = Client::to(address);
+    client.length_of_response("GET /mark HTTP/1.1\r\nHost: h\r\n\r\n", "200");
+    let mut failures = String::new();
+    let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\nAccept-Language: en\r\n\
+                   Accept-Encoding: gzip, deflate, br, zstd\r\nCookie: a=b; c=d\r\n";
+    for (name, method, fields, at_once) in [
+        ("a hit", "GET", "", 1),
+        ("HEAD", "HEAD", "", 1),
+        ("pipelined hits", "GET", "", 10),
+        ("a hit with the fields of a browser", "GET", browser, 1),
+    ] {
+        let request = format!("{method} /page?a=b HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+        if let Some(message) = allocations(&mut client, &request, "200", at_once) {
+            let _ = writeln!(failures, "{name}: {message}");
+        }
+    }
+    let mut client = Client::to(address);
+    client.0.write_all(&wire::open_beginning()).expect("sent");
+    let mut stream = 1;
+    let mut fetch = |times: usize| {
+        for _ in 0..times {
+            let request = wire::request(stream, "GET", "/page?a=b", &[("accept-encoding", "br")], true);
+            stream += 2;
+            client.0.write_all(&request).expect("sent");
+            client.end_of_streams(1);
+        }
+    };
+    if let Some(message) = count_in_rounds(&mut fetch) {
+        let _ = writeln!(failures, "a hit on a stream: {message}");
     }
     server.stop();
     assert!(failures.is_empty(), "\n{failures}");

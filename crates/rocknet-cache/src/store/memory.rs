@@ -3,9 +3,12 @@
 //!
 //! Keys are spread over shards. Changes of a shard are made one at a time, so that no purge falls between the check
 //! that a response is current and its insertion.
+//!
+//! A resource never changes; a change of its responses replaces it. However it leaves the store, it is retired, so that
+//! workers that keep a reference to it need no lookup to find out.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use arc_swap::ArcSwapOption;
@@ -37,9 +40,29 @@ pub struct Resource {
     pub variants: Vec<Arc<StoredResponse>>,
     /// Until this uptime in milliseconds, requests do not wait for each other, because responses were not stored.
     pub uncacheable_until_ms: u64,
+    /// Set once the resource has left the store: it was replaced, removed or evicted.
+    is_retired: AtomicBool,
 }
 
 impl Resource {
+    /// Creates the resource with these responses.
+    fn new(variants: Vec<Arc<StoredResponse>>, uncacheable_until_ms: u64) -> Resource {
+        Resource {
+            variants,
+            uncacheable_until_ms,
+            is_retired: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns true once the resource has left the store.
+    pub fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Acquire)
+    }
+
+    fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
     /// Returns the response that a request with these fields selects; the newest if there are several.
     pub fn select(&self, request: &Fields<'_>) -> Option<&Arc<StoredResponse>> {
         self.variants
@@ -49,13 +72,49 @@ impl Resource {
     }
 }
 
+/// A resource in the store, or a copy for a caller.
+struct Entry {
+    resource: Arc<Resource>,
+    /// Retires the resource when the store drops it; `None` in copies.
+    _retire: Option<Retire>,
+}
+
+impl Entry {
+    /// Creates the entry for the store.
+    fn new(resource: Resource) -> Entry {
+        let resource = Arc::new(resource);
+        Entry {
+            _retire: Some(Retire(Arc::clone(&resource))),
+            resource,
+        }
+    }
+}
+
+impl Clone for Entry {
+    fn clone(&self) -> Entry {
+        Entry {
+            resource: Arc::clone(&self.resource),
+            _retire: None,
+        }
+    }
+}
+
+/// Retires a resource when it is dropped.
+struct Retire(Arc<Resource>);
+
+impl Drop for Retire {
+    fn drop(&mut self) {
+        self.0.retire();
+    }
+}
+
 /// Size of resources.
 #[derive(Debug, Clone)]
 struct Size;
 
-impl Weighter<Box<[u8]>, Arc<Resource>> for Size {
-    fn weight(&self, key: &Box<[u8]>, resource: &Arc<Resource>) -> u64 {
-        let variants = resource.variants.iter().map(|stored| stored.memory_size());
+impl Weighter<Box<[u8]>, Entry> for Size {
+    fn weight(&self, key: &Box<[u8]>, entry: &Entry) -> u64 {
+        let variants = entry.resource.variants.iter().map(|stored| stored.memory_size());
         // Never 0, because resources of weight 0 are not evicted.
         (key.len() + size_of::<Resource>() + 64 + variants.sum::<usize>()) as u64
     }
@@ -68,7 +127,7 @@ fn shards(capacity: u64) -> u64 {
     1 << most.ilog2()
 }
 
-type Resources = Cache<Box<[u8]>, Arc<Resource>, Size, RandomState, DefaultLifecycle<Box<[u8]>, Arc<Resource>>>;
+type Resources = Cache<Box<[u8]>, Entry, Size, RandomState, DefaultLifecycle<Box<[u8]>, Entry>>;
 
 /// A part of the store.
 struct Shard {
@@ -155,9 +214,14 @@ impl MemoryStore {
         let _layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         self.capacity.store(capacity, Ordering::Relaxed);
         let Some(old) = self.shards.load_full() else { return };
+        // Another thread may use the old shards for a moment longer, and no purge finds their resources any more.
+        let retire_all = |old: &Shards| {
+            let entries = old.shards.iter().flat_map(|shard| shard.resources.iter());
+            entries.for_each(|(_, entry)| entry.resource.retire());
+        };
         if capacity == 0 {
             self.shards.store(None);
-            return;
+            return retire_all(&old);
         }
         let count = shards(capacity);
         if old.shards.len() as u64 == count {
@@ -167,10 +231,17 @@ impl MemoryStore {
         }
         // The new number of shards changes the shard of each key.
         let new = Shards::new(capacity);
-        for (key, resource) in old.shards.iter().flat_map(|shard| shard.resources.iter()) {
-            new.of(&key).resources.insert(key, resource);
+        for (key, entry) in old.shards.iter().flat_map(|shard| shard.resources.iter()) {
+            let Resource {
+                variants,
+                uncacheable_until_ms,
+                ..
+            } = &*entry.resource;
+            let entry = Entry::new(Resource::new(variants.clone(), *uncacheable_until_ms));
+            new.of(&key).resources.insert(key, entry);
         }
         self.shards.store(Some(Arc::new(new)));
+        retire_all(&old);
     }
 
     /// Returns the maximum size in bytes.
@@ -201,7 +272,8 @@ impl MemoryStore {
 
     /// Returns the resource of a key.
     pub fn get(&self, key: &[u8]) -> Option<Arc<Resource>> {
-        self.shards.load().as_ref()?.of(key).resources.get(key)
+        let entry = self.shards.load().as_ref()?.of(key).resources.get(key)?;
+        Some(entry.resource)
     }
 
     /// Stores a response in place of the variant with the same selecting fields. `is_current` returns false if the
@@ -225,8 +297,8 @@ impl MemoryStore {
             if !is_current() {
                 return Err(NotStored::Purged);
             }
-            let resource = resources.get(key);
-            let variants = resource.iter().flat_map(|resource| &resource.variants);
+            let entry = resources.get(key);
+            let variants = entry.iter().flat_map(|entry| &entry.resource.variants);
             let mut variants: Vec<_> = variants
                 .filter(|other| other.variation != stored.variation)
                 .cloned()
@@ -243,11 +315,7 @@ impl MemoryStore {
             if size > max {
                 return Err(NotStored::Body);
             }
-            let resource = Resource {
-                variants,
-                uncacheable_until_ms: 0,
-            };
-            resources.insert(key.into(), Arc::new(resource));
+            resources.insert(key.into(), Entry::new(Resource::new(variants, 0)));
             Ok(())
         })
     }
@@ -260,12 +328,8 @@ impl MemoryStore {
         shards.of(key).change(|resources| {
             let variants = resources
                 .get(key)
-                .map_or_else(Vec::new, |resource| resource.variants.clone());
-            let resource = Resource {
-                variants,
-                uncacheable_until_ms: until_ms,
-            };
-            resources.insert(key.into(), Arc::new(resource));
+                .map_or_else(Vec::new, |entry| entry.resource.variants.clone());
+            resources.insert(key.into(), Entry::new(Resource::new(variants, until_ms)));
         });
     }
 
@@ -275,14 +339,14 @@ impl MemoryStore {
         let shards = self.shards.load();
         let Some(shards) = &*shards else { return false };
         let removed = shards.of(key).change(|resources| resources.remove(key));
-        removed.is_some_and(|(_, resource)| !resource.variants.is_empty())
+        removed.is_some_and(|(_, entry)| !entry.resource.variants.is_empty())
     }
 
     /// Drops all resources for which `keep` returns false.
     pub fn retain(&self, keep: impl Fn(&[u8], &Resource) -> bool) {
         let _layout = self.layout();
         if let Some(shards) = &*self.shards.load() {
-            let retain = |resources: &Resources| resources.retain(|key, resource| keep(key, resource));
+            let retain = |resources: &Resources| resources.retain(|key, entry| keep(key, &entry.resource));
             shards.shards.iter().for_each(|shard| shard.change(retain));
         }
     }

@@ -36,6 +36,7 @@ fn variant(size: usize, variation: Variation) -> Arc<StoredResponse> {
         tags: Arc::default(),
         server_fields: Default::default(),
         url: None,
+        changes: 0,
     };
     Arc::new(StoredResponse::new(&response, Bytes::from(vec![0; size]), storable))
 }
@@ -125,4 +126,42 @@ fn the_number_of_variants_is_limited() {
     // The oldest ones are dropped.
     assert!(resource.select(&request(0).view().fields).is_none());
     assert!(resource.select(&request(2 * MAX_VARIANTS - 1).view().fields).is_some());
+}
+
+/// Workers that keep a resource learn from it alone that the store has another one.
+#[test]
+fn a_resource_is_retired_when_it_leaves_the_store() {
+    let store = MemoryStore::new(2 * MIN_SHARD);
+    let changes: [(&str, &dyn Fn()); 8] = [
+        ("replaced", &|| {
+            assert_eq!(store.put(b"key", &stored(20), || true), Ok(()))
+        }),
+        ("marked", &|| store.mark_uncacheable(b"key", 1)),
+        ("removed", &|| assert!(store.remove(b"key"))),
+        ("purged", &|| store.retain(|key, _| key != b"key")),
+        ("moved to other shards", &|| store.set_capacity(8 * MIN_SHARD)),
+        ("resized", &|| store.set_capacity(8 * MIN_SHARD + 8)),
+        ("dropped with the memory", &|| store.set_capacity(0)),
+        ("evicted", &|| {
+            for number in 0..10_u32 {
+                let _ = store.put(&number.to_be_bytes(), &stored(MIB as usize), || true);
+                let _ = store.get(&number.to_be_bytes());
+            }
+        }),
+    ];
+    for (change, apply) in changes {
+        if store.capacity() == 0 {
+            store.set_capacity(4 * MIB);
+        }
+        assert_eq!(store.put(b"key", &stored(10), || true), Ok(()), "{change}");
+        let resource = store.get(b"key").expect("a stored resource");
+        assert!(!resource.is_retired(), "{change}");
+        assert_eq!(store.put(b"other", &stored(10), || true), Ok(()));
+        assert!(!resource.is_retired(), "{change}");
+        apply();
+        let current = store.get(b"key");
+        let is_same = current.is_some_and(|current| Arc::ptr_eq(&current, &resource));
+        assert_eq!(resource.is_retired(), !is_same, "{change}");
+        assert_eq!(is_same, change == "resized", "{change}");
+    }
 }

@@ -202,6 +202,7 @@ impl H2Response {
             is_negotiated: false,
             upstream: None,
             cache_status: "",
+            stored: None,
         })
     }
 }

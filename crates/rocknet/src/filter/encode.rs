@@ -24,6 +24,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rocknet_config::model::Priority;
 use rocknet_handler::filter::{DeferredFilter, Filter, FilterContext, Phase};
+use rocknet_handler::stored::Stored;
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::method::Method;
 use rocknet_proto::semantics::media_type::is_compressible;
@@ -108,6 +109,8 @@ pub struct Conditions<'a> {
 pub struct PendingEncoding {
     coding: Coding,
     job: Job<Option<Vec<u8>>>,
+    /// Stored response that keeps the coded form.
+    stored: Option<Arc<dyn Stored>>,
 }
 
 /// Applies a content coding to the response if it qualifies. Returns `None` if the response is ready to be sent.
@@ -141,15 +144,25 @@ pub fn apply(
         fields::mark(&mut response.fields, coding);
         return None;
     }
+    let stored = response.stored.clone();
+    if let Some(form) = stored.as_deref().and_then(|stored| stored.coded_forms().get(coding)) {
+        if let Some(form) = form {
+            response.body = Body::Bytes(form.clone());
+            fields::mark(&mut response.fields, coding);
+        }
+        return None;
+    }
     // `Ok`: the coded body. `Err`: the body that remains uncoded, for instance because its coded form is not shorter.
     let coded = match std::mem::take(&mut response.body) {
         Body::Bytes(bytes) if bytes.len() <= MAX_INLINE => {
-            coding::encode(coding, &bytes).map(Body::from).ok_or(bytes.into())
+            let encoded = coding::encode(coding, &bytes).map(Bytes::from);
+            keep(stored.as_deref(), coding, encoded.as_ref());
+            encoded.map(Body::Bytes).ok_or(bytes.into())
         }
         Body::Bytes(bytes) if bytes.len() <= MAX_WHOLE => {
             response.body = Body::Bytes(bytes.clone());
             let job = pool.spawn(conditions.priority, move || coding::encode(coding, &bytes));
-            return Some(PendingEncoding { coding, job });
+            return Some(PendingEncoding { coding, job, stored });
         }
         Body::Bytes(bytes) => {
             let source = Box::new(SinglePiece::new(bytes.clone()));
@@ -181,6 +194,13 @@ pub fn apply(
         Err(body) => body,
     };
     None
+}
+
+/// Keeps the coded form of the body of a stored response. `form`: `None` if it is not shorter.
+fn keep(stored: Option<&dyn Stored>, coding: Coding, form: Option<&Bytes>) {
+    if let Some(stored) = stored {
+        stored.coded_forms().set(coding, form);
+    }
 }
 
 /// Returns the coded stream, or `source` if it cannot be encoded now, mostly because the memory for encoders is used
@@ -228,12 +248,15 @@ impl PendingEncoding {
     /// Waits for the job and puts its result into the response. The body remains uncoded if the job failed or its
     /// result is not shorter.
     async fn finish(self, response: &mut Response) {
+        let stored = self.stored.as_deref();
         match self.job.await {
             Ok(Some(encoded)) => {
-                response.body = Body::Bytes(Bytes::from(encoded));
+                let encoded = Bytes::from(encoded);
+                keep(stored, self.coding, Some(&encoded));
+                response.body = Body::Bytes(encoded);
                 fields::mark(&mut response.fields, self.coding);
             }
-            Ok(None) => {}
+            Ok(None) => keep(stored, self.coding, None),
             Err(error) => tracing::debug!("cannot compress a response: {error}"),
         }
     }

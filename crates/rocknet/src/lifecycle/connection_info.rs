@@ -46,6 +46,8 @@ struct AccessLogContext<'a> {
     site: Option<u32>,
     /// `None` for a response that was sent from the worker cache at once.
     context: Option<&'a RequestContext>,
+    /// Outcome of the request in the response cache; empty without a cache.
+    cache_status: &'static str,
 }
 
 impl ConnectionInfo {
@@ -78,7 +80,7 @@ impl ConnectionInfo {
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
     /// `sent`: bytes of the response body. `duration_us`: time from the request to the response, or, if it was not
     /// measured, the duration of the last measured response. `site` and `route`: numbers of the site in `config`, and
-    /// of the route in the metrics.
+    /// of the route in the metrics. `cache_status`: outcome of the request in the response cache.
     #[inline]
     pub fn record_ready(
         &mut self,
@@ -86,7 +88,7 @@ impl ConnectionInfo {
         config: &WorkerConfig,
         (site, route): (u32, u32),
         request: &Request<'_>,
-        status: Status,
+        (status, cache_status): (Status, &'static str),
         sent: u64,
         duration_us: u64,
     ) {
@@ -110,6 +112,7 @@ impl ConnectionInfo {
                 duration_us: Some(duration_us),
                 site: Some(site),
                 context: None,
+                cache_status,
             };
             self.log(worker, sink, Some(request), &log_context);
         }
@@ -148,6 +151,7 @@ impl ConnectionInfo {
                 duration_us: request.as_ref().map(|_| duration_us),
                 site: context.site,
                 context: Some(context),
+                cache_status: context.cache_status.get(),
             };
             self.log(worker, sink, request.as_ref(), &log_context);
         }
@@ -188,7 +192,7 @@ impl ConnectionInfo {
             host: request.map_or(b"", |request| request.authority),
             upstream: upstream.map(|upstream| &*upstream.address),
             upstream_us: upstream.and_then(|upstream| upstream.head).map(microseconds),
-            cache_status: context.map_or("", |context| context.cache_status.get()),
+            cache_status: log_context.cache_status,
             duration_us: log_context.duration_us,
         };
         let mut log = worker.log.borrow_mut();

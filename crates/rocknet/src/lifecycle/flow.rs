@@ -57,11 +57,24 @@ where
         pipeline::begin(worker, config, &incoming, responder)
     }));
     match begun {
-        Ok(pipeline::Outcome::Sent { status, site, route }) => {
+        Ok(pipeline::Outcome::Sent {
+            status,
+            site,
+            route,
+            cache_status,
+        }) => {
             let sent = responder.prepared_result();
             let Some(body) = sent.body.take() else {
                 let (sent, duration_us) = (sent.bytes, worker.ready_time.end(timed));
-                info.record_ready(worker, config, (site, route), request, status, sent, duration_us);
+                info.record_ready(
+                    worker,
+                    config,
+                    (site, route),
+                    request,
+                    (status, cache_status),
+                    sent,
+                    duration_us,
+                );
                 return Flow::Done;
             };
             // The context gets the number of the route, for the metrics. It does not get the route itself (`None`),
@@ -69,6 +82,7 @@ where
             let mut context =
                 RequestContext::without_route(config, Some(site), incoming.local_and_tls(), &incoming.owned);
             context.route_number = route;
+            context.cache_status.set(cache_status);
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
                 Rc::new(context),

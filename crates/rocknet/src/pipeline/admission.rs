@@ -238,14 +238,8 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
             (&found, &endpoint.route)
         }
     };
-    let (mut user, mut counts, held) = (None, false, Held::default());
-    for guard in guards {
-        counts |= guard.counts();
-        let admitted = with_context(worker, incoming, route, user.as_deref(), &held, |context| {
-            guard.admit_cached(context)
-        });
-        user = admitted?.or(user);
-    }
+    let held = Held::default();
+    let (user, counts) = admit_by_all(worker, incoming, route, guards, &held)?;
     if !counts {
         return Some(user);
     }
@@ -257,6 +251,45 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
         count_in_all(guards, context)
     });
     is_admitted.then_some(user)
+}
+
+/// Admits a request for a ready response if all guards can decide without waiting, and none has a user. An admitted
+/// request is counted, so the caller must send the response.
+pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Worker,
+    incoming: &IncomingRequest<'_, F>,
+    route: &Route,
+    guards: &GuardList,
+) -> bool {
+    let held = Held::default();
+    match admit_by_all(worker, incoming, route, guards, &held) {
+        Some((None, true)) => with_context(worker, incoming, route, None, &held, |context| {
+            count_in_all(guards, context)
+        }),
+        Some((None, false)) => true,
+        // The response is for clients that are not known.
+        Some((Some(_), _)) | None => false,
+    }
+}
+
+/// Returns the user whom the guards have authenticated, if any, and true if a guard counts the request. Returns `None`
+/// if a guard has to wait or does not admit the request.
+fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Worker,
+    incoming: &IncomingRequest<'_, F>,
+    route: &Route,
+    guards: &GuardList,
+    held: &Held,
+) -> Option<(Option<Arc<str>>, bool)> {
+    let (mut user, mut counts) = (None, false);
+    for guard in guards {
+        counts |= guard.counts();
+        let admitted = with_context(worker, incoming, route, user.as_deref(), held, |context| {
+            guard.admit_cached(context)
+        });
+        user = admitted?.or(user);
+    }
+    Some((user, counts))
 }
 
 /// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has
@@ -278,11 +311,22 @@ fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>) -> bool {
 /// Returns the guards that have to admit a request for a raw path in the worker cache, each once. Returns `None` if the
 /// slow path has to find them.
 fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit) -> Option<GuardList> {
-    let resolved = route::resolve(routes, raw).ok()?;
     let of_file = match hit {
         Hit::Entry(cached) => endpoint_of_entry(routes, &cached.tree, &cached.entry),
         Hit::Endpoint(_) => None,
     };
+    guards_of(routes, raw, of_file)
+}
+
+/// Returns the guards that have to admit a request for a raw path whose handler responds at once, each once. Returns
+/// `None` if the slow path has to find them.
+pub(super) fn guards_of_path(routes: &SiteRoutes, raw: &[u8]) -> Option<GuardList> {
+    guards_of(routes, raw, None)
+}
+
+/// Returns the guards of a raw path, and of the endpoint of the file that it leads to.
+fn guards_of(routes: &SiteRoutes, raw: &[u8], of_file: Option<&Arc<Endpoint>>) -> Option<GuardList> {
+    let resolved = route::resolve(routes, raw).ok()?;
     let mut guards: Vec<Arc<dyn Guard>> = Vec::new();
     for endpoint in endpoints(routes, &resolved, raw)?.into_iter().chain(of_file) {
         for guard in &endpoint.guards {

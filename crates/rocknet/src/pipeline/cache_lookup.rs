@@ -10,7 +10,7 @@ use super::facts::Facts;
 use super::finish::{finish, respond};
 use super::{
     IncomingRequest, Outcome, PipelineIo, RequestContext, ResponseState, StartedExchange, admission, encoded_variant,
-    files, immediate, not_found_log,
+    files, immediate, not_found_log, ready,
 };
 use crate::files::cache;
 use crate::files::cache::l1::{AFTER_RULES, CachedEntry, Hit};
@@ -40,7 +40,8 @@ where
     if !matches!(incoming.request.method, Method::Get | Method::Head) {
         return None;
     }
-    respond_cached(worker, config, site, incoming, io)
+    ready::respond(worker, site, incoming, io)
+        .or_else(|| respond_cached(worker, config, site, incoming, io))
         .or_else(|| lookup_after_rules(worker, config, site, incoming, io))
 }
 
@@ -63,7 +64,9 @@ where
     let facts = Facts::of(config, served.routes(incoming.is_secure()), incoming, &[]);
     let values = incoming.values(worker, config, &served.name, None);
     match rules.apply(incoming.request, &facts, &values) {
-        RuleOutcome::Untouched => respond_cached(worker, config, key, incoming, io),
+        RuleOutcome::Untouched => {
+            ready::respond(worker, key, incoming, io).or_else(|| respond_cached(worker, config, key, incoming, io))
+        }
         RuleOutcome::Rewritten(target) if served.is_unguarded() => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
@@ -115,12 +118,10 @@ where
             let applied = Some((&*cached_endpoint).into());
             let context = RequestContext::new(worker, config, incoming, Some(site), applied);
             context.set_user(user);
-            return Some(Outcome::Started(respond(
-                worker,
-                Rc::new(context),
-                Some(incoming.request),
-                response,
-            )));
+            let started = respond(worker, Rc::new(context), Some(incoming.request), response);
+            let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
+            ready::keep(worker, key, incoming, routes, || cached_endpoint, &started);
+            return Some(Outcome::Started(started));
         }
     };
     let now = worker.clock.uptime_ms();
@@ -154,7 +155,12 @@ where
         io.send(head, variant.map(|variant| (&**cached, variant)));
         let status = head.status;
         let route = cached.tree.route.number;
-        return Some(Outcome::Sent { status, site, route });
+        return Some(Outcome::Sent {
+            status,
+            site,
+            route,
+            cache_status: "",
+        });
     }
     let cached = Rc::clone(cached);
     drop(l1);

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use rocknet_io::queue::SharedBytes;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::OwnedRequest;
@@ -132,6 +133,8 @@ pub(super) struct OpenedBody {
 
 impl PipelineIo for OpenedBody {
     fn send(&mut self, _: &PreparedHeads, _: Option<(&CachedEntry, &Variant)>) {}
+
+    fn send_bytes(&mut self, _: &PreparedHeads, _: &SharedBytes) {}
 
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
         if self.length.is_some_and(|length| length > limit) {

@@ -17,6 +17,7 @@ use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
 use super::not_found_log;
 use super::pending::PendingResponse;
+use super::ready;
 use super::route;
 use crate::exchange::{CacheKey, Exchange, RequestBody};
 use crate::files::cache::l1::AFTER_RULES;
@@ -150,7 +151,12 @@ where
             upgrade::enforce(request, &mut response);
             immediate::cache_endpoint(worker, key, request, endpoint, routes, (&path, is_file_path));
         }
-        return respond(worker, Rc::new(context), Some(request), response);
+        let started = respond(worker, Rc::new(context), Some(request), response);
+        if is_from_handler {
+            let cached = || Rc::new(immediate::cached_endpoint(endpoint, (&path, is_file_path)));
+            ready::keep(worker, key, incoming, routes, cached, &started);
+        }
+        return started;
     }
     let body = match incoming.has_body {
         true => io.open_body(),

@@ -73,15 +73,20 @@ pub(super) fn cache_endpoint(
     }
     let is_plain = path.as_bytes() == request.path && matches!(request.method, Method::Get | Method::Head);
     if is_plain && routes.has_exact_route(path) {
-        let cached = CachedEndpoint {
-            route: Arc::clone(&endpoint.route),
-            handler: Arc::clone(endpoint.handler(path)),
-            pages: endpoint.pages.clone(),
-            path: path.into(),
-            is_file_path,
-        };
+        let cached = cached_endpoint(endpoint, (path, is_file_path));
         let hit = Hit::Endpoint(Rc::new(cached));
         worker.files.l1().insert(key, request.path, hit);
+    }
+}
+
+/// Returns the endpoint of a path for the worker cache.
+pub(super) fn cached_endpoint(endpoint: &Endpoint, (path, is_file_path): (&str, bool)) -> CachedEndpoint {
+    CachedEndpoint {
+        route: Arc::clone(&endpoint.route),
+        handler: Arc::clone(endpoint.handler(path)),
+        pages: endpoint.pages.clone(),
+        path: path.into(),
+        is_file_path,
     }
 }
 

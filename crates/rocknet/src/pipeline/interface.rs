@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use rocknet_io::queue::SharedBytes;
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
@@ -21,6 +22,9 @@ pub trait PipelineIo {
     /// if the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
+    /// Sends a prepared response whose body is in memory.
+    fn send_bytes(&mut self, head: &PreparedHeads, body: &SharedBytes);
+
     /// Pushes or announces the files that a page needs. The page itself is sent next. Does nothing if the protocol
     /// version supports neither.
     fn announce_preloads(&mut self, _request: &Request<'_>, _preloads: &Preloads) {}
@@ -38,8 +42,8 @@ pub trait PipelineIo {
 
 /// Outcome of the pipeline for a request.
 pub enum Outcome {
-    /// The response was in the worker cache, and was passed to [`PipelineIo::send`]. The exchange has no context,
-    /// because these values are enough to record the response.
+    /// The response was in the worker cache, and was passed to [`PipelineIo::send`] or [`PipelineIo::send_bytes`]. The
+    /// exchange has no context, because these values are enough to record the response.
     Sent {
         /// Status of the response.
         status: Status,
@@ -47,6 +51,8 @@ pub enum Outcome {
         site: u32,
         /// Number of the route in the metrics.
         route: u32,
+        /// Outcome of the request in the response cache; empty for a file.
+        cache_status: &'static str,
     },
     /// The exchange has a context. Its response was sent, is complete, or is pending.
     Started(StartedExchange),

@@ -1,6 +1,7 @@
 //! The response cache in front of a proxy: storing, sending from the store, and validation.
 
 mod purges;
+mod ready;
 mod safety;
 mod selection;
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rocknet_io::queue::SendQueue;
+use rocknet_io::queue::{SendQueue, SharedBytes};
 use rocknet_proto::h1::{self, AfterResponse, Length, Refusal, ServerConnection};
 use rocknet_proto::status::Status;
 
@@ -79,15 +79,7 @@ impl PipelineIo for H1Responder<'_> {
             return;
         };
         match (&variant.content, cached.content(variant)) {
-            (Content::Memory(_), Some(bytes)) => {
-                let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
-                head.h1.write(&self.date, framing.connection, self.output.buffer());
-                if framing.has_body {
-                    self.output.push_shared(bytes, 0, head.length as usize);
-                    self.written.prepared.bytes = head.length;
-                }
-                self.written.next = Some(next);
-            }
+            (Content::Memory(_), Some(bytes)) => self.send_bytes(head, bytes),
             (Content::File(file), _) => {
                 let framing = self.engine.respond(head.status, length, self.close);
                 head.h1.write(&self.date, framing.connection, self.output.buffer());
@@ -100,6 +92,18 @@ impl PipelineIo for H1Responder<'_> {
             // This case cannot occur: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
+    }
+
+    #[inline]
+    fn send_bytes(&mut self, head: &PreparedHeads, body: &SharedBytes) {
+        let length = Length::Exact(head.length);
+        let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
+        head.h1.write(&self.date, framing.connection, self.output.buffer());
+        if framing.has_body {
+            self.output.push_shared(body, 0, head.length as usize);
+            self.written.prepared.bytes = head.length;
+        }
+        self.written.next = Some(next);
     }
 
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {

@@ -1,6 +1,6 @@
 //! Writes HTTP/2 responses into the send queue, as frames.
 
-use rocknet_io::queue::SendQueue;
+use rocknet_io::queue::{SendQueue, SharedBytes};
 use rocknet_proto::h2::{BodyDelivery, ErrorCode, SendError, ServerConnection, StreamId};
 use rocknet_proto::refusal::Refusal;
 use rocknet_proto::request::Request;
@@ -106,6 +106,18 @@ impl<'a> H2Responder<'a> {
             .respond_prepared(self.id, &head.h2, &self.date, length, self.output.buffer())
     }
 
+    /// Writes a prepared response with a body in memory.
+    #[inline]
+    fn send_memory(&mut self, head: &PreparedHeads, body: &SharedBytes) {
+        let length = head.length as usize;
+        match self.send_prepared(head, head.length) {
+            Ok(BodyDelivery::Now) => self.output.push_shared(body, 0, length),
+            Ok(BodyDelivery::Later) => self.written.prepared.body = Some(BodySource::shared(body, length)),
+            Ok(BodyDelivery::Done) | Err(_) => return,
+        }
+        self.written.prepared.bytes = head.length;
+    }
+
     /// Writes a prepared head, and queues its body, which is written once its priority allows.
     fn send_prepared_later(&mut self, head: &PreparedHeads, length: u64) -> Result<BodyDelivery, SendError> {
         let out = self.output.buffer();
@@ -129,15 +141,7 @@ impl PipelineIo for H2Responder<'_> {
             return;
         };
         match (&variant.content, cached.content(variant)) {
-            (Content::Memory(_), Some(bytes)) => {
-                let length = head.length as usize;
-                match self.send_prepared(head, head.length) {
-                    Ok(BodyDelivery::Now) => self.output.push_shared(bytes, 0, length),
-                    Ok(BodyDelivery::Later) => self.written.prepared.body = Some(BodySource::shared(bytes, length)),
-                    Ok(BodyDelivery::Done) | Err(_) => return,
-                }
-                self.written.prepared.bytes = head.length;
-            }
+            (Content::Memory(_), Some(bytes)) => self.send_memory(head, bytes),
             (Content::File(file), _) => {
                 let begun =
                     self.engine
@@ -150,6 +154,19 @@ impl PipelineIo for H2Responder<'_> {
             // This case cannot occur: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
         }
+    }
+
+    #[inline]
+    fn send_bytes(&mut self, head: &PreparedHeads, body: &SharedBytes) {
+        if self.id.is_promised() && !self.pushes.reserve(head.status, Some(head.length)) {
+            return self.engine.reset(self.id, ErrorCode::Cancel, self.output.buffer());
+        }
+        if self.head_only || head.length == 0 {
+            // An error means that the stream is gone and needs no response.
+            let _ = self.send_prepared(head, 0);
+            return;
+        }
+        self.send_memory(head, body);
     }
 
     #[cold]

@@ -1,5 +1,6 @@
 //! Writes HTTP/3 responses, as frames on their stream.
 
+use rocknet_io::queue::SharedBytes;
 use rocknet_proto::PreparedHeads;
 use rocknet_proto::h3::{ErrorCode, SendError, ServerConnection};
 use rocknet_proto::refusal::Refusal;
@@ -100,6 +101,24 @@ impl<'a> H3Responder<'a> {
         Ok(sent)
     }
 
+    /// Returns a prepared head, and the header of the DATA frame of a body of `length` bytes. `room`: capacity for the
+    /// bytes of the body. Returns `None` if the stream is gone and needs no response.
+    fn begin_prepared(&mut self, head: &PreparedHeads, length: u64, room: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(head.h3.max_written() + room);
+        let begun = self
+            .engine
+            .respond_prepared(self.stream.id, &head.h3, &self.date, length, &mut out);
+        begun.is_ok().then_some(out)
+    }
+
+    /// Sends a prepared head without a body.
+    fn send_head(&mut self, head: &PreparedHeads) {
+        if let Some(out) = self.begin_prepared(head, 0, 0) {
+            self.stream.output.push(out.into_boxed_slice().into());
+            self.end();
+        }
+    }
+
     /// Writes the header of a DATA frame.
     fn begin_data(&mut self, length: u64) {
         let mut out = Vec::new();
@@ -111,35 +130,15 @@ impl<'a> H3Responder<'a> {
 
 impl PipelineIo for H3Responder<'_> {
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>) {
-        let body = variant.filter(|_| !self.stream.head_only && head.length > 0);
-        let length = if body.is_some() { head.length } else { 0 };
-        let copied = if length > COPIED_MAX { 0 } else { length as usize };
-        let mut out = Vec::with_capacity(head.h3.max_written() + copied);
-        let begun = self
-            .engine
-            .respond_prepared(self.stream.id, &head.h3, &self.date, length, &mut out);
-        if begun.is_err() {
-            // A stream that is gone needs no response.
-            return;
-        }
-        let Some((cached, variant)) = body else {
-            self.stream.output.push(out.into_boxed_slice().into());
-            return self.end();
+        let Some((cached, variant)) = variant.filter(|_| !self.stream.head_only && head.length > 0) else {
+            return self.send_head(head);
         };
         match (&variant.content, cached.content(variant)) {
-            (Content::Memory(_), Some(bytes)) if head.length > COPIED_MAX => {
-                self.stream.output.push(out.into());
-                self.stream.is_framed = true;
-                self.written.prepared.body = Some(BodySource::shared(bytes, head.length as usize));
-            }
-            (Content::Memory(_), Some(bytes)) => {
-                out.extend_from_slice(&(**bytes).as_ref()[..head.length as usize]);
-                // Bytes without spare capacity need no second allocation for a reference count.
-                self.stream.output.push(out.into_boxed_slice().into());
-                self.written.prepared.bytes = head.length;
-                self.end();
-            }
+            (Content::Memory(_), Some(bytes)) => self.send_bytes(head, bytes),
             (Content::File(file), _) => {
+                let Some(out) = self.begin_prepared(head, head.length, 0) else {
+                    return;
+                };
                 self.stream.output.push(out.into());
                 self.stream.is_framed = true;
                 // The last parameter, the uptime, is used only for direct delivery.
@@ -147,6 +146,28 @@ impl PipelineIo for H3Responder<'_> {
             }
             // This case cannot occur: `content` returns the bytes of every variant in memory.
             (Content::Memory(_), None) => {}
+        }
+    }
+
+    fn send_bytes(&mut self, head: &PreparedHeads, body: &SharedBytes) {
+        let length = head.length as usize;
+        if self.stream.head_only || length == 0 {
+            return self.send_head(head);
+        }
+        let is_copied = head.length <= COPIED_MAX;
+        let Some(mut out) = self.begin_prepared(head, head.length, if is_copied { length } else { 0 }) else {
+            return;
+        };
+        if is_copied {
+            out.extend_from_slice(&(**body).as_ref()[..length]);
+            // Bytes without spare capacity need no second allocation for a reference count.
+            self.stream.output.push(out.into_boxed_slice().into());
+            self.written.prepared.bytes = head.length;
+            self.end();
+        } else {
+            self.stream.output.push(out.into());
+            self.stream.is_framed = true;
+            self.written.prepared.body = Some(BodySource::shared(body, length));
         }
     }
 

@@ -74,6 +74,42 @@ fn a_template_makes_the_key() {
     }
 }
 
+/// The keys of a URI are not known, so its path leads to all responses that an unsafe method invalidates.
+#[test]
+fn unsafe_methods_invalidate_all_responses_to_their_path() {
+    let upstream = echo();
+    let server = cached(
+        &upstream,
+        "{ key = \"{host}{path}?{query.page}{request.cookie.lang}\" }",
+    );
+    let requests = [
+        ("GET /a", &[][..]),
+        ("GET /a?page=1", &[]),
+        ("GET /a?page=1", &["Cookie: lang=de"]),
+        ("GET /list?page=9", &[]),
+        ("GET /a/b", &[]),
+        ("GET /a?page=1", &["Host: other.test"]),
+    ];
+    let heat = || {
+        for (line, fields) in &requests {
+            server.fetch(line, fields);
+        }
+    };
+    for (line, fields, dropped) in [
+        ("POST /a?page=2", &["Content-Length: 0"][..], 3),
+        ("DELETE /a", &["Content-Length: 0", "Host: LOCALHOST:80"], 3),
+        ("PUT /a/b?x", &["Content-Length: 0"], 4),
+        ("POST /unknown", &["Content-Length: 0"], 3),
+    ] {
+        heat();
+        heat();
+        server.fetch(line, fields);
+        let is_hit = |(line, fields): &(&str, &[&str])| status(&server.fetch(line, fields)) == "hit";
+        let missing: Vec<_> = requests.iter().filter(|request| !is_hit(request)).collect();
+        assert_eq!(missing.len(), dropped, "{line}: {missing:?}");
+    }
+}
+
 #[test]
 fn a_client_cannot_choose_the_response_under_the_key_of_others() {
     let upstream = echo();

@@ -1,0 +1,90 @@
+//! Responses that are sent several times, with the coded forms of their bodies.
+
+use std::fmt::Debug;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use rocknet_proto::semantics::negotiation::Coding;
+
+/// A response that is stored and sent several times. [`Response::stored`](crate::response::Response::stored) refers to
+/// it.
+pub trait Stored: Debug + Send + Sync {
+    /// Returns the coded forms of the body.
+    fn coded_forms(&self) -> &CodedForms;
+}
+
+/// Codings of the forms.
+const CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
+
+/// Coded forms of a body, each encoded once.
+#[derive(Debug, Default)]
+pub struct CodedForms {
+    /// Form in each of `CODINGS`. `None` in a cell means that the form is not shorter than the body.
+    forms: [OnceLock<Option<Bytes>>; CODINGS.len()],
+    /// Memory that is left for further forms, in bytes.
+    room: AtomicUsize,
+}
+
+impl CodedForms {
+    /// Creates an empty set. `room`: maximum size of all forms together, in bytes.
+    pub fn new(room: usize) -> CodedForms {
+        CodedForms {
+            forms: Default::default(),
+            room: AtomicUsize::new(room),
+        }
+    }
+
+    /// Returns the form in a coding; `None` if the body was not encoded yet. `Some(None)`: the body is sent without a
+    /// coding, because its form is not shorter.
+    pub fn get(&self, coding: Coding) -> Option<Option<&Bytes>> {
+        let form = self.forms[position(coding)?].get()?;
+        Some(form.as_ref())
+    }
+
+    /// Keeps a form, unless there is no room for it or there is one already.
+    pub fn set(&self, coding: Coding, form: Option<&Bytes>) {
+        let size = form.map_or(0, Bytes::len);
+        let take = |room: usize| room.checked_sub(size);
+        let Some(position) = position(coding) else { return };
+        if self.forms[position].get().is_some()
+            || self
+                .room
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
+                .is_err()
+        {
+            return;
+        }
+        if self.forms[position].set(form.cloned()).is_err() {
+            self.room.fetch_add(size, Ordering::Relaxed);
+        }
+    }
+}
+
+fn position(coding: Coding) -> Option<usize> {
+    CODINGS.iter().position(|other| *other == coding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_kept_while_there_is_room() {
+        let forms = CodedForms::new(10);
+        let form = |size: usize| Bytes::from(vec![0; size]);
+        forms.set(Coding::Br, Some(&form(6)));
+        // Another form of the same coding takes no room.
+        forms.set(Coding::Br, Some(&form(3)));
+        forms.set(Coding::Gzip, Some(&form(5)));
+        forms.set(Coding::Zstd, Some(&form(4)));
+        let size = |coding| forms.get(coding).map(|form| form.map(Bytes::len));
+        assert_eq!(size(Coding::Br), Some(Some(6)));
+        assert_eq!(size(Coding::Gzip), None);
+        assert_eq!(size(Coding::Zstd), Some(Some(4)));
+        assert_eq!(size(Coding::Identity), None);
+        // That a form is not shorter needs no room.
+        forms.set(Coding::Gzip, None);
+        assert_eq!(size(Coding::Gzip), Some(None));
+    }
+}

@@ -1,0 +1,163 @@
+//! Ready responses: sends a response of the response cache again as it was sent before, and keeps responses for that.
+//!
+//! A ready response skips the phases from the route to the filters. They would have the same result, because they
+//! depend on the parts of the request that select the response, except for guards, which are called.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use rocknet_handler::ExchangeRef;
+use rocknet_proto::PreparedHeads;
+use rocknet_proto::fields::{KnownField, is_framing};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::OwnedRequest;
+
+use super::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
+use super::{IncomingRequest, admission};
+use crate::files::cache::l1::{AFTER_RULES, CachedEndpoint, GuardList};
+use crate::ready_responses::{ReadyResponse, RequestKey};
+use crate::response::{Body, FieldList, Response};
+use crate::site::SiteRoutes;
+use crate::worker::Worker;
+
+/// Sends a ready response to GET or HEAD. Returns `None` if the other phases have to make the response. `key`: number
+/// of the site, with [`AFTER_RULES`] if its rules were applied.
+#[inline]
+pub(super) fn respond<F, R>(
+    worker: &Rc<Worker>,
+    key: u32,
+    incoming: &IncomingRequest<'_, F>,
+    io: &mut R,
+) -> Option<Outcome>
+where
+    F: Fn() -> Rc<OwnedRequest>,
+    R: PipelineIo,
+{
+    if worker.ready_responses.is_empty() {
+        return None;
+    }
+    let request_key = RequestKey::of(incoming.request, key, incoming.is_secure())?;
+    let ready = worker.ready_responses.get(request_key, worker.clock.uptime_ms())?;
+    if !ready.reuse.applies_to(&exchange(worker, &ready.endpoint, incoming)) {
+        return None;
+    }
+    let route = &ready.endpoint.route;
+    if !ready.guards.is_empty() && !admission::admit_ready(worker, incoming, route, &ready.guards) {
+        return None;
+    }
+    ready.reuse.count(worker);
+    io.send_bytes(&ready.heads, &ready.body);
+    Some(Outcome::Sent {
+        status: ready.heads.status,
+        site: key & !AFTER_RULES,
+        route: route.number,
+        cache_status: ready.cache_status,
+    })
+}
+
+/// Returns the view of a request that the handler of a ready response gets.
+fn exchange<'a, F: Fn() -> Rc<OwnedRequest>>(
+    worker: &'a Worker,
+    endpoint: &'a CachedEndpoint,
+    incoming: &IncomingRequest<'a, F>,
+) -> ExchangeRef<'a> {
+    ExchangeRef {
+        services: worker,
+        request: incoming.request,
+        has_body: incoming.has_body,
+        path: &endpoint.path,
+        is_file_path: endpoint.is_file_path,
+        client: incoming.client(worker),
+        peer: incoming.peer,
+        tls: incoming.secure.map(|secure| &**secure.tls_info()),
+        // No user is admitted to a ready response.
+        user: None,
+        is_personal: false,
+    }
+}
+
+/// Keeps a response that was just made by the handler of `endpoint`, if it is one of the response cache and the request
+/// is frequent. `key`: as in [`respond`].
+#[inline]
+pub(super) fn keep<F>(
+    worker: &Rc<Worker>,
+    key: u32,
+    incoming: &IncomingRequest<'_, F>,
+    routes: &SiteRoutes,
+    endpoint: impl FnOnce() -> Rc<CachedEndpoint>,
+    started: &StartedExchange,
+) where
+    F: Fn() -> Rc<OwnedRequest>,
+{
+    if let ResponseState::Ready(response) = &started.state
+        && response.cache_status == HIT
+        && incoming.request.method == Method::Get
+        // Neither the fields of the route nor its bandwidth depend on the request.
+        && started.context.route.as_ref().is_some_and(|route| !route.has_placeholders)
+        && started.context.user.get().is_none()
+        && started.context.identities.borrow().is_empty()
+    {
+        keep_hit(worker, key, incoming, routes, endpoint, response);
+    }
+}
+
+/// Value of `Response::cache_status` for a response of the response cache.
+const HIT: &str = "HIT";
+
+#[inline(never)]
+fn keep_hit<F>(
+    worker: &Rc<Worker>,
+    key: u32,
+    incoming: &IncomingRequest<'_, F>,
+    routes: &SiteRoutes,
+    endpoint: impl FnOnce() -> Rc<CachedEndpoint>,
+    response: &Response,
+) where
+    F: Fn() -> Rc<OwnedRequest>,
+{
+    let now_ms = worker.clock.uptime_ms();
+    let Some(request_key) = RequestKey::of(incoming.request, key, incoming.is_secure()) else {
+        return;
+    };
+    if !worker.ready_responses.note(request_key, now_ms) {
+        return;
+    }
+    let body = match &response.body {
+        Body::Bytes(bytes) => bytes.clone(),
+        Body::Empty => Bytes::new(),
+        _ => return,
+    };
+    let Some(stored) = &response.stored else { return };
+    let endpoint = endpoint();
+    let Some(reuse) = endpoint.handler.reuse(&exchange(worker, &endpoint, incoming), stored) else {
+        return;
+    };
+    if !is_preparable(&response.fields) {
+        return;
+    }
+    let guards = match endpoint.route.is_unguarded {
+        true => GuardList::default(),
+        false => match admission::guards_of_path(routes, incoming.request.path) {
+            Some(guards) => guards,
+            None => return,
+        },
+    };
+    let heads = PreparedHeads::new(response.status, &response.fields, body.len() as u64);
+    let ready = ReadyResponse::new(
+        reuse,
+        heads,
+        Rc::new(body),
+        response.cache_status,
+        endpoint,
+        guards,
+        now_ms,
+    );
+    worker.ready_responses.keep(request_key, ready);
+}
+
+/// Returns true if a head with these fields can be sent to all clients and encoded in advance: none of them is for one
+/// client, or set by the encoder.
+fn is_preparable(fields: &FieldList) -> bool {
+    let is_plain = |name: &[u8]| !is_framing(name) && !name.eq_ignore_ascii_case(b"date");
+    !fields.contains(KnownField::SetCookie) && fields.bytes().all(|(name, _)| is_plain(name))
+}

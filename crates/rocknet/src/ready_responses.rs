@@ -1,0 +1,314 @@
+//! Responses that a worker sends again without their handler, in the form in which they were sent: with their filters
+//! applied, and with their heads encoded.
+//!
+//! A response is kept once it was sent twice within a second. Its handler decides whether it may be sent again
+//! ([`Reuse`]), and is called again when that ends, at the latest after [`MAX_AGE_MS`].
+
+use std::cell::{Cell, RefCell};
+use std::hash::BuildHasher;
+use std::rc::Rc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use rocknet_io::queue::SharedBytes;
+use rocknet_proto::PreparedHeads;
+use rocknet_proto::fields::KnownField;
+use rocknet_proto::request::Request;
+
+use crate::files::cache::l1::{CachedEndpoint, GuardList};
+use rocknet_handler::Reuse;
+use rocknet_handler::services::WorkerLocal;
+
+/// Maximum time in milliseconds for which a response is sent without a call of its handler, so that the policy by which
+/// the response cache evicts responses gets to know which ones are in use.
+pub const MAX_AGE_MS: u64 = 250;
+
+/// Maximum time in milliseconds between two requests after which their response is kept.
+const FREQUENT_MS: u64 = 1_000;
+
+/// Time in milliseconds after which a request that was not repeated is forgotten.
+const FORGET_MS: u64 = 5_000;
+
+/// Maximum number of requests.
+const MAX_SLOTS: usize = 4096;
+
+/// Maximum size of all requests and heads together, in bytes. Bodies are shared with the response cache.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Maximum size of a request in bytes: authority, target and `Accept-Encoding`.
+const MAX_REQUEST: usize = 1024;
+
+/// Responses of one worker.
+#[derive(Default)]
+pub struct ReadyResponses(RefCell<Table>);
+
+#[derive(Default)]
+struct Table {
+    slots: HashTable<Slot>,
+    hasher: RandomState,
+    /// Size of all slots in bytes.
+    bytes: usize,
+    /// Uptime in milliseconds of the last sweep.
+    swept_ms: u64,
+}
+
+/// Parts of a request that decide which response it gets, besides those that [`Reuse::applies_to`] examines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RequestKey<'r> {
+    /// Number of the site, with `AFTER_RULES` if its rules were applied.
+    site: u32,
+    is_secure: bool,
+    authority: &'r [u8],
+    target: &'r [u8],
+    /// Value of `Accept-Encoding`.
+    accept_encoding: Option<&'r [u8]>,
+}
+
+/// A request, and its response once the request was repeated.
+struct Slot {
+    site: u32,
+    is_secure: bool,
+    authority_length: usize,
+    target_length: usize,
+    accepts_encoding: bool,
+    /// Authority, target and `Accept-Encoding`.
+    text: Box<[u8]>,
+    ready: Option<Rc<ReadyResponse>>,
+    /// Uptime in milliseconds of the last request whose response the handler has made.
+    seen_ms: u64,
+    /// Size in bytes.
+    bytes: usize,
+    /// True if the response was sent since it was stored.
+    is_used: bool,
+}
+
+/// A response that is ready to be sent.
+pub struct ReadyResponse {
+    /// Condition under which it may be sent.
+    pub reuse: Box<dyn Reuse>,
+    /// Uptime in milliseconds until which it is sent without a call of the handler.
+    valid_until_ms: Cell<u64>,
+    /// Encoded heads.
+    pub heads: PreparedHeads,
+    /// Body.
+    pub body: SharedBytes,
+    /// Outcome of the request in the response cache, for the access log.
+    pub cache_status: &'static str,
+    /// Route and handler.
+    pub endpoint: Rc<CachedEndpoint>,
+    /// Guards that have to admit each request; empty for a site without guards.
+    pub guards: GuardList,
+}
+
+impl ReadyResponse {
+    /// Creates a response that may be sent from now on. `body`: empty for a response without one.
+    pub fn new(
+        reuse: Box<dyn Reuse>,
+        heads: PreparedHeads,
+        body: SharedBytes,
+        cache_status: &'static str,
+        endpoint: Rc<CachedEndpoint>,
+        guards: GuardList,
+        now_ms: u64,
+    ) -> ReadyResponse {
+        let ready = ReadyResponse {
+            valid_until_ms: Cell::new(0),
+            reuse,
+            heads,
+            body,
+            cache_status,
+            endpoint,
+            guards,
+        };
+        ready.renew(now_ms);
+        ready
+    }
+
+    /// Permits sending the response again after its handler was called. Returns false if the handler has another one.
+    fn renew(&self, now_ms: u64) -> bool {
+        let until = self.reuse.valid_until_ms();
+        self.valid_until_ms.set(until.min(now_ms + MAX_AGE_MS));
+        now_ms < until && self.reuse.is_current()
+    }
+}
+
+impl<'r> RequestKey<'r> {
+    /// Returns the key of a request; `None` if the response to the request is never kept.
+    #[inline]
+    pub fn of(request: &Request<'r>, site: u32, is_secure: bool) -> Option<RequestKey<'r>> {
+        if request.fields.is_repeated(KnownField::AcceptEncoding) {
+            return None;
+        }
+        Some(RequestKey {
+            site,
+            is_secure,
+            authority: request.authority,
+            target: request.target,
+            accept_encoding: request.fields.get(KnownField::AcceptEncoding),
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.authority.len() + self.target.len() + self.accept_encoding.map_or(0, <[u8]>::len)
+    }
+}
+
+impl Slot {
+    #[inline]
+    fn key(&self) -> RequestKey<'_> {
+        let (authority, rest) = self.text.split_at(self.authority_length);
+        let (target, accept_encoding) = rest.split_at(self.target_length);
+        RequestKey {
+            site: self.site,
+            is_secure: self.is_secure,
+            authority,
+            target,
+            accept_encoding: self.accepts_encoding.then_some(accept_encoding),
+        }
+    }
+}
+
+impl ReadyResponses {
+    /// Returns the response to a request if it may be sent at this time. The caller checks whether it applies to the
+    /// request.
+    #[inline]
+    pub fn get(&self, key: RequestKey<'_>, now_ms: u64) -> Option<Rc<ReadyResponse>> {
+        let mut table = self.0.borrow_mut();
+        let hash = table.hash(key);
+        let slot = table.slots.find_mut(hash, |slot| slot.key() == key)?;
+        let ready = slot.ready.as_ref()?;
+        if now_ms >= ready.valid_until_ms.get() || !ready.reuse.is_current() {
+            return None;
+        }
+        slot.is_used = true;
+        Some(Rc::clone(ready))
+    }
+
+    /// Returns true if no request is known.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().slots.is_empty()
+    }
+
+    /// Notes a request whose response the handler has made. Returns true if the response should be kept: it is not kept
+    /// yet, and the request is frequent.
+    pub fn note(&self, key: RequestKey<'_>, now_ms: u64) -> bool {
+        if key.len() > MAX_REQUEST {
+            return false;
+        }
+        let mut table = self.0.borrow_mut();
+        let hash = table.hash(key);
+        if let Some(slot) = table.slots.find_mut(hash, |slot| slot.key() == key) {
+            let is_frequent = slot.is_used || now_ms.saturating_sub(slot.seen_ms) <= FREQUENT_MS;
+            slot.seen_ms = now_ms;
+            let is_kept = slot.ready.as_ref().is_some_and(|ready| ready.renew(now_ms));
+            return is_frequent && !is_kept;
+        }
+        let bytes = 2 * size_of::<Slot>() + key.len();
+        table.make_room(bytes, now_ms);
+        let text = [key.authority, key.target, key.accept_encoding.unwrap_or_default()].concat();
+        let slot = Slot {
+            site: key.site,
+            is_secure: key.is_secure,
+            authority_length: key.authority.len(),
+            target_length: key.target.len(),
+            accepts_encoding: key.accept_encoding.is_some(),
+            text: text.into(),
+            ready: None,
+            seen_ms: now_ms,
+            bytes,
+            is_used: false,
+        };
+        let Table { slots, hasher, .. } = &mut *table;
+        slots.insert_unique(hash, slot, |slot| hash_of(hasher, slot.key()));
+        table.bytes += bytes;
+        false
+    }
+
+    /// Keeps the response to a request that was noted.
+    pub fn keep(&self, key: RequestKey<'_>, ready: ReadyResponse) {
+        let mut table = self.0.borrow_mut();
+        let hash = table.hash(key);
+        let Table { slots, bytes, .. } = &mut *table;
+        let Some(slot) = slots.find_mut(hash, |slot| slot.key() == key) else {
+            return;
+        };
+        *bytes -= slot.bytes;
+        slot.bytes = 2 * size_of::<Slot>() + key.len() + ready.heads.memory_size() + size_of::<ReadyResponse>();
+        *bytes += slot.bytes;
+        slot.ready = Some(Rc::new(ready));
+        slot.is_used = false;
+    }
+
+    /// Forgets all requests, and frees the memory.
+    pub fn clear(&self) {
+        *self.0.borrow_mut() = Table::default();
+    }
+}
+
+impl Table {
+    #[inline]
+    fn hash(&self, key: RequestKey<'_>) -> u64 {
+        hash_of(&self.hasher, key)
+    }
+
+    /// Forgets requests until there is room for one more: first those that were not repeated, then all.
+    fn make_room(&mut self, bytes: usize, now_ms: u64) {
+        let is_full = |table: &Table| table.slots.len() >= MAX_SLOTS || table.bytes + bytes > MAX_BYTES;
+        if is_full(self) {
+            self.retain(|slot| slot.ready.is_some() && now_ms.saturating_sub(slot.seen_ms) < FORGET_MS);
+        }
+        if is_full(self) {
+            self.retain(|slot| slot.is_used);
+        }
+        if is_full(self) {
+            self.retain(|_| false);
+        }
+    }
+
+    /// Forgets requests that were not repeated lately, and drops responses that may not be sent any more.
+    fn sweep(&mut self, now_ms: u64) {
+        self.swept_ms = now_ms;
+        self.retain(|slot| {
+            if slot.ready.as_ref().is_some_and(|ready| !ready.reuse.is_current()) {
+                slot.ready = None;
+            }
+            now_ms.saturating_sub(slot.seen_ms) < FORGET_MS
+        });
+    }
+
+    fn retain(&mut self, mut keep: impl FnMut(&mut Slot) -> bool) {
+        let mut bytes = 0;
+        self.slots.retain(|slot| {
+            let keep = keep(slot);
+            bytes += if keep { slot.bytes } else { 0 };
+            keep
+        });
+        self.bytes = bytes;
+        if self.slots.is_empty() {
+            self.slots = HashTable::new();
+        }
+    }
+}
+
+/// Returns the hash of a request. Requests that differ in `Accept-Encoding` alone share it, because there are few.
+#[inline]
+fn hash_of(hasher: &RandomState, key: RequestKey<'_>) -> u64 {
+    hasher.hash_one((key.site, key.authority, key.target))
+}
+
+impl WorkerLocal for ReadyResponses {
+    fn tick(&self, now_ms: u64) {
+        let mut table = self.0.borrow_mut();
+        if now_ms.saturating_sub(table.swept_ms) >= FREQUENT_MS && !table.slots.is_empty() {
+            table.sweep(now_ms);
+        }
+    }
+
+    fn release(&self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;
