@@ -112,7 +112,8 @@ impl CaptureNames {
         parts
     }
 
-    /// Returns the capture with this name in braces, even if the conditions do not provide it.
+    /// Returns the capture that a text in braces stands for; `None` for another text. `*` and numbers are captures even
+    /// if the conditions do not provide them.
     fn capture(&self, name: &str) -> Option<Capture> {
         if name == "*" {
             return Some(Capture::Star);

@@ -27,7 +27,8 @@ use crate::finding::{Code, Finding, Severity};
 use crate::model::Config;
 use crate::value::ban;
 
-/// Checks a whole configuration. A value with an error, which `check` then contains, has its default, or is missing.
+/// Checks a whole configuration, and reports its errors to `check`. A value with an error has its default in the
+/// returned model, or is missing.
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);

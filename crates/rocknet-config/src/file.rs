@@ -120,7 +120,7 @@ impl Node {
         }
     }
 
-    /// Returns a noun phrase for the type of the value, for messages. That of a broken value appears in none.
+    /// Returns a noun phrase for the type of the value, for messages. No message names the type of a broken value.
     pub fn noun(&self) -> &'static str {
         match &self.value {
             Value::Text(_) => "a string",

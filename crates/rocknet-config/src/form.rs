@@ -80,7 +80,7 @@ const SERVER: &str = "Server";
 
 /// Fields of the server, in the order of its form. Their paths begin at the top of the configuration.
 pub const SERVER_FIELDS: &[Field] = &[
-    // The mode decides which ports a website has that names none.
+    // The mode selects the ports of a website without `listen`.
     field(&["server", "mode"], "Ports of websites without their own", SERVER),
     field(&["server", "workers"], "Worker threads for each port", SERVER),
     field(&["server", "backend"], "I/O back end", SERVER),

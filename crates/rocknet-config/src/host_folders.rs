@@ -19,7 +19,8 @@ pub struct FoundHosts {
     pub omitted: usize,
 }
 
-/// Returns the hosts that have a folder now. Folders whose names are not host names in lower case are left out.
+/// Returns the hosts that have a folder now. `pattern`: a root with `{host}`. A folder is left out if its name is not a
+/// host name in lower case, or if it lacks the folders that follow `{host}` in the pattern.
 ///
 /// # Errors
 ///
@@ -63,7 +64,7 @@ pub(crate) fn is_pattern(path: &Path) -> bool {
     path.components().any(is_host)
 }
 
-/// Returns the folder that has the folders of the hosts.
+/// Returns the folder that contains the folders of the hosts.
 pub fn parent(pattern: &Path) -> PathBuf {
     pattern.components().take_while(|part| !is_host(*part)).collect()
 }

@@ -165,8 +165,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Merges tables. A value or a site in two files is an error that names both positions, because either file could
-    /// be the wrong one. `path`: keys that lead to the two tables.
+    /// Merges the table `from` into the table `into`. A value or a site in two files is an error that names both
+    /// positions, because either file could be the wrong one. `path`: keys that lead to the two tables.
     fn merge(&mut self, into: &mut Table, from: Table, path: &mut Vec<String>) {
         for (name, entry) in from.entries {
             let Some(present) = into.entries.get_mut(&name) else {

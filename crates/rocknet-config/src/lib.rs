@@ -153,7 +153,7 @@ pub fn parse(text: &str, name: &Path, env: &dyn Environment) -> Result<Loaded, R
     })
 }
 
-/// Checks a text as [`check`] checks a file.
+/// Checks a text as [`check`] checks a file. `name`: absolute path of the file that the text represents.
 ///
 /// # Errors
 ///

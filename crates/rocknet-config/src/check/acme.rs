@@ -87,7 +87,7 @@ fn ca(check: &mut Check<'_>, item: &Node) -> Option<AcmeCa> {
     Some(AcmeCa { url, binding })
 }
 
-/// Reads the URL of an ACME directory, or the name of a known authority.
+/// Reads the URL of an ACME directory, or the name of a known authority; `None` after an error.
 fn url(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let text = node.as_text()?;
     if let Some(known) = KnownCa::of(text) {

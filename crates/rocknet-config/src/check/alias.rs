@@ -1,4 +1,4 @@
-//! Checks `alias` of a route: the path of the site that it replaces, and the kind of what it names.
+//! Checks `alias` of a route: a folder needs a route for a prefix, and a file needs a route for a single path.
 
 use crate::context::Check;
 use crate::environment::FileKind;
@@ -6,13 +6,14 @@ use crate::file::Table;
 use crate::finding::Code;
 use crate::model::{Pattern, Route, Settings};
 
-/// Completes the alias of a route with the path of its pattern. A folder takes the place of a path with everything
-/// below it, and a file that of a single path. Therefore a path never continues in the middle of a name. For
-/// `location /img`, nginx appends the rest of `/img../secret` to the folder.
+/// Completes the alias of a route with the path of its pattern. A folder replaces a path and everything below it, and
+/// a file replaces a single path. Therefore the rest of a path never begins in the middle of a name. In nginx it can:
+/// for `location /img`, the rest `../secret` of `/img../secret` is appended to the folder.
 pub(super) fn mount(check: &mut Check<'_>, table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let (Some(entry), Some(alias)) = (table.entries.get("alias"), &mut settings.alias) else {
         return;
     };
+    // The folder or file of `alias` was read into `settings.root`.
     let Some(target) = settings.root.clone() else { return };
     if let Some(root) = table.entries.get("root") {
         let message = "a route has either `root` or `alias`".to_owned();

@@ -15,7 +15,7 @@ use crate::value::typed;
 
 /// Adds a site for each host that has a folder. The site with `{host}` in its root keeps the other hosts, for which it
 /// has no files. A site of the configuration with the name of the host takes precedence, even if it is disabled, and so
-/// does a wildcard that is longer than that of the site with `{host}`.
+/// does a wildcard that is longer than that of the site with `{host}`. Returns each root with `{host}`.
 pub(super) fn expand(
     check: &mut Check<'_>,
     root: &Table,
@@ -114,7 +114,8 @@ fn is_served(template: &CheckedSite, host: &str, others: &[&HostPattern]) -> boo
     own.is_some_and(|own| others.is_none_or(|others| own > others))
 }
 
-/// Returns a number that is greater the more specific a name is that covers a host; `None` if it does not cover it.
+/// Returns how specific a name that covers a host is: a greater number is more specific. `None`: the name does not
+/// cover the host.
 fn precedence(name: &HostPattern, host: &str) -> Option<usize> {
     match name {
         HostPattern::Exact(name) => (name == host).then_some(usize::MAX),
@@ -138,7 +139,7 @@ fn derived(template: &CheckedSite, host: &str, context: &SiteContext<'_>) -> Che
     };
     derived.site.name = host.to_owned();
     derived.site.names = vec![name];
-    // The site itself may have no name, or one that only this machine knows.
+    // Inherited HSTS depends on the host name, and that of the site itself may be missing or local.
     if let Some(tls) = derived.site.tls.as_mut().filter(|_| template.inherits_hsts) {
         tls.hsts = tls::inherited_hsts(&tls.source, tls.redirect, Some(host), context.mode, context.tls);
     }

@@ -254,7 +254,7 @@ fn invalid_address(bind_address: &str) -> (String, String) {
     (message, help)
 }
 
-/// Reads the path of a Unix socket. `path`: the string after `unix:`.
+/// Reads the path of a Unix socket; `None` after an error. `path`: the string after `unix:`.
 fn unix(check: &mut Check<'_>, path: &str, span: Span) -> Option<Listen> {
     let help = Help {
         example: "write \"unix:/run/rocknet/site.sock\"",

@@ -78,7 +78,7 @@ fn nested_section(kind: &Kind) -> Option<Section> {
 /// Removes the spans of a key and of the keys of its table.
 fn remove_spans(settings: &mut Settings, key: &str) {
     // The range contains `key` and all names that begin with `key.`, because `/` is the character after `.` in ASCII.
-    // It contains no longer key such as `key_file`, because `_`, digits and letters are greater than `/`.
+    // A longer key such as `key_file` is outside the range, because `_`, digits and letters are greater than `/`.
     let range = key.to_owned()..format!("{key}/");
     let names: Vec<String> = settings.key_spans.range(range).map(|(name, _)| name.clone()).collect();
     for name in names {

@@ -79,8 +79,9 @@ fn is_enabled(site: &Table) -> bool {
     typed::boolean(Some(site), "enabled").unwrap_or(true)
 }
 
-/// Returns the settings that every site inherits: the limits, and the spans of the inherited keys. The inherited keys
-/// are the keys of `[limits]` and `[tls]` that a site can also contain, `access` of `[log]`, and `http3` of `[server]`.
+/// Returns the settings that every site inherits: the limits, the types of `[server]`, and the spans of the inherited
+/// keys. These are the keys of `[limits]` and `[tls]` that a site can also contain, `access` of `[log]`, and `types`
+/// and `http3` of `[server]`.
 fn base(check: &mut Check<'_>, root: &Table) -> Settings {
     let mut base = Settings::default();
     binding::read(check, Section::SiteLimits, root.table("limits"), &mut base);
@@ -93,7 +94,6 @@ fn base(check: &mut Check<'_>, root: &Table) -> Settings {
             }
         }
     }
-    // Every site inherits the types of `[server]`.
     if let (Some(entry), Some(key)) = (
         root.table("server").and_then(|table| table.entries.get("types")),
         keys::find(Section::Server, "types"),

@@ -27,7 +27,7 @@ pub enum FieldValue {
 const CERTIFICATE: [&str; 3] = ["cert", "key", "ocsp"];
 
 impl Editor {
-    /// Returns the value of a field of a site. For a field of the server, `site` has no meaning.
+    /// Returns the value of a field of a site or of the server. For a field of the server, `site` is ignored.
     pub fn field(&self, site: &str, field: &Field) -> FieldValue {
         let path = self.field_path(site, field);
         let mut item = self.document.as_item();
@@ -113,8 +113,8 @@ impl Editor {
         item.as_table_like()
     }
 
-    /// Sets a key. A missing table below the site is written as an inline table. The first two parts of `path` are
-    /// `site` and the name of the site.
+    /// Sets a key. A missing table below the site is written as an inline table. In the path of a key of a site, the
+    /// first two parts are `site` and the name of the site.
     fn set_in_table(&mut self, path: &[&str], value: &str) -> Result<(), EditError> {
         if let [parents @ .., key] = path
             && parents.len() > 2
@@ -126,8 +126,8 @@ impl Editor {
         self.set(path, value)
     }
 
-    /// Removes the table of a key if it has become empty and is not the table of the site. The first two parts of
-    /// `path` are `site` and the name of the site.
+    /// Removes the table of a key if it has become empty and is not the table of the site. In the path of a key of a
+    /// site, the first two parts are `site` and the name of the site.
     fn remove_empty_parent(&mut self, path: &[&str]) {
         if let [parents @ .., _] = path
             && parents.len() > 2

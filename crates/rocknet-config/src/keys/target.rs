@@ -68,9 +68,9 @@ models! {
     SiteTls: None,
     Settings: Some(Settings::default()),
     Proxy: Some(Proxy::to(Vec::new())),
-    WeightedUpstream: Some(WeightedUpstream { upstream: placeholder(), weight: WeightedUpstream::WEIGHT, role: UpstreamRole::Active }),
+    WeightedUpstream: Some(WeightedUpstream { upstream: empty_upstream(), weight: WeightedUpstream::WEIGHT, role: UpstreamRole::Active }),
     Health: Some(Health::of(String::new())),
-    Mirror: Some(Mirror::to(placeholder())),
+    Mirror: Some(Mirror::to(empty_upstream())),
     Application: Some(Application::at(Protocol::FastCgi, Vec::new())),
     Cgi: Some(Cgi::at(String::new())),
     PhpSettings: Some(PhpSettings::default()),
@@ -81,6 +81,6 @@ models! {
 }
 
 /// Returns an upstream with an empty address. The defaults of its other fields do not depend on the address.
-fn placeholder() -> Upstream {
+fn empty_upstream() -> Upstream {
     Upstream::at(Host::Name(String::new(), 0))
 }

@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-/// Place of the folder of a route with `alias` in the paths of the site. The folder itself is the root of the route.
+/// Path of the site that `alias` of a route replaces. The folder of the alias, or the folder that contains its file, is
+/// the root of the route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alias {
-    /// Path of the site whose place the folder takes, without a slash at its end; empty for the whole site.
+    /// Path of the site that is replaced, without a slash at its end; empty for the whole site.
     pub path: String,
-    /// Name of the file in the root, if the alias is a single file.
+    /// Name of the file in the root; `None` if the alias is a folder.
     pub file: Option<String>,
-    /// `root` that the route would have without the alias: the document root of scripts, with the error pages.
+    /// `root` that the route would have without the alias: the document root of scripts. The pages of `errors` are
+    /// below it, too.
     pub document_root: Option<PathBuf>,
 }

@@ -12,10 +12,11 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 with_defaults! {
-    /// Settings of `[ban]`: the offences after which a client is banned, and the lists of banned addresses.
+    /// Settings of `[ban]`: the offences after which a client is banned, and the lists of banned addresses. Offences
+    /// whose rate is `None` lead to no ban.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Ban {
-        /// Failed logins that a client may make; `None`: they lead to no ban.
+        /// Failed logins that a client may make.
         pub logins: Option<OffenceRate> = Some(OffenceRate { count: 10, window: Duration::from_secs(600) }),
         /// Requests for missing files that a client may make.
         pub not_found: Option<OffenceRate> = Some(OffenceRate { count: 60, window: MINUTE }),

@@ -40,7 +40,7 @@ pub struct Config {
     pub tls: Tls,
     /// Sites in the order of their names, so that equal files give equal configurations.
     pub sites: Vec<Site>,
-    /// Roots with `{host}`, below which each folder is one of `sites`.
+    /// Roots with `{host}`. Folders below them are sites, which `sites` contains.
     pub host_folders: Vec<HostFolders>,
     /// Sites that are not served, in the order of their names.
     pub disabled_sites: Vec<DisabledSite>,

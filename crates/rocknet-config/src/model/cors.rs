@@ -12,9 +12,9 @@ with_defaults! {
         pub origins: Origins = Origins::All,
         /// Permits requests with cookies, client certificates and passwords.
         pub credentials: bool = false,
-        /// Methods that are permitted besides those that need no permission; empty: the requested method.
+        /// Methods that are permitted besides those that need no permission; empty: every method.
         pub methods: Vec<String> = Vec::new(),
-        /// Names of header fields that requests may have; empty: the requested fields.
+        /// Names of header fields that requests may have; empty: every field.
         pub headers: Vec<String> = Vec::new(),
         /// Names of header fields of responses that scripts can read besides those that are always readable.
         pub expose: Vec<String> = Cors::EXPOSED.iter().map(|name| (*name).to_owned()).collect(),
@@ -24,7 +24,7 @@ with_defaults! {
 }
 
 impl Cors {
-    /// Fields that scripts can read by default. None of them tells more than the body does.
+    /// Fields that scripts can read by default. None of them reveals more than the body does.
     const EXPOSED: [&str; 8] = [
         "Content-Length",
         "Content-Range",
@@ -62,7 +62,8 @@ pub struct OriginPattern {
 }
 
 impl OriginPattern {
-    /// Parses a pattern. Letter case and the default port do not matter, because browsers send neither.
+    /// Parses a pattern. Upper-case letters and the default port are accepted but not stored, because browsers do not
+    /// send them.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ impl ForwardAuth {
     /// Default of `timeout`.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Returns the queries of an authority, with defaults for everything else.
+    /// Returns the authentication by this authority, with defaults for everything else.
     pub fn at(to: Upstream, target: String) -> ForwardAuth {
         ForwardAuth {
             to,

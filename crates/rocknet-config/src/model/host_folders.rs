@@ -7,8 +7,8 @@ use std::path::PathBuf;
 pub struct HostFolders {
     /// Absolute path, with `{host}` as the name of one folder.
     pub pattern: PathBuf,
-    /// Hosts with a folder, in lower case and sorted. Each is a site of the configuration, unless another site has its
-    /// name.
+    /// Hosts with a folder, in lower case and sorted. Each is a site of the configuration, unless another site takes
+    /// precedence, or the names of the site with `{host}` do not cover the host.
     pub hosts: Vec<String>,
     /// True if the sites run PHP or CGI programs, which may write in their folders.
     pub runs_programs: bool,

@@ -12,7 +12,7 @@ with_defaults! {
     pub struct ResponseCache {
         /// Lifetime of responses that state none; zero: such responses are not stored.
         pub ttl: Duration = Duration::ZERO,
-        /// Lifetimes by status of responses that state none, which precede `ttl`.
+        /// Lifetimes of responses that state none, by status; they take precedence over `ttl`.
         pub statuses: BTreeMap<u16, Duration> = BTreeMap::new(),
         /// Time after the lifetime in which a response is sent while it is validated in the background.
         pub stale_while_revalidate: Duration = Duration::ZERO,

@@ -60,9 +60,9 @@ pub struct Conditions {
     /// pattern means that the cookie must be absent.
     pub cookies: Vec<(String, ValuePattern)>,
     /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
-    /// empty pattern means that the parameter must be absent.
+    /// empty pattern means that the parameter must be absent. The name `*` stands for the whole query.
     pub query: Vec<(String, ValuePattern)>,
-    /// Client addresses, one of which must be that of the client.
+    /// Ranges of addresses, one of which must contain the address of the client.
     pub clients: Vec<ClientRange>,
     /// Condition on files and folders; `None`: no condition.
     pub existence: Option<ExistenceCondition>,
@@ -109,9 +109,9 @@ pub struct ExistenceCondition {
 pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Replaces the path. The query of the request is kept, after a query of the text if it has one, unless the text
-    /// ends in `?`. `{*}` has the same meaning as in [`RuleAction::Redirect`]. `{1}` and names in braces stand for
-    /// groups of regular expressions.
+    /// Replaces the path by this text. The query of the request is kept, after a query of the text if it has one,
+    /// unless the text ends in `?`. `{*}` has the same meaning as in [`RuleAction::Redirect`]. `{1}` and names in
+    /// braces stand for groups of regular expressions.
     Rewrite(String),
     /// Redirects the client.
     Redirect {

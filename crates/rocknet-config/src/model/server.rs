@@ -152,7 +152,7 @@ with_defaults! {
     pub struct Cache {
         /// Maximum size of a file that is cached in memory, in bytes.
         pub max_file: u64 = 50 * 1024,
-        /// Maximum size of the whole cache, in bytes; 0: no file content is cached.
+        /// Maximum size of the file cache, in bytes; 0: no file content is cached.
         pub memory: u64 = 256 * 1024 * 1024,
         /// Maximum size of all stored responses (`cache` of sites and routes), in bytes; 0: no response is stored.
         pub responses: u64 = 256 * 1024 * 1024,
