@@ -25,7 +25,7 @@ pub struct Endpoint {
     pub route: Arc<Route>,
     /// Guards of the route. They check a request before any other part of the route acts.
     pub guards: Guards,
-    /// Restrictions that the guards apply; `None` if every client may enter.
+    /// Restrictions that the guards apply; `None` if every client may enter without a limit.
     pub restrictions: Option<Box<Restrictions>>,
     /// Entry of `handler` in the table of handlers. CGI programs have another entry, so [`Endpoint::entry_for`] returns
     /// the entry of a path.
@@ -57,7 +57,8 @@ pub struct EndpointContext<'a> {
     pub config_file: Option<&'a Path>,
     /// Settings of the site itself, which its routes inherit.
     pub site_settings: &'a Settings,
-    /// Guard of all routes of the site; `None` if the site has no authority.
+    /// Guard of all routes of the site that removes identity fields sent by clients; `None` if no route has an
+    /// authority (`auth = { forward = "…" }`).
     pub anonymity: Option<Arc<dyn Guard>>,
     /// True if no route of the site has a guard.
     pub is_unguarded: bool,
@@ -180,7 +181,8 @@ impl Endpoint {
 
     /// Returns the directory trees of the endpoint, including the tree of its error pages.
     pub fn trees(&self) -> impl Iterator<Item = &Arc<Tree>> {
-        // If files are served, `pages` is the same tree, or has a tree of its own for the pages outside of an alias.
+        // If files are served, `pages` is the same tree as `tree`. A tree with an alias has a further tree for the
+        // error pages outside of the alias.
         let own = self.tree.as_ref().or(self.pages.as_ref());
         own.into_iter().chain(own.and_then(|tree| tree.pages()))
     }

@@ -14,8 +14,8 @@ use self::page::Page;
 use crate::bans::BanCounters;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
 
-/// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to
-/// certificates and to pools of PHP.
+/// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to limits,
+/// certificates, and pools of PHP.
 const MAX_LISTED: usize = 1000;
 
 /// State of a server that the metrics show.
@@ -46,9 +46,10 @@ pub struct LimitSample {
     pub label: RouteLabel,
     /// Amount that is limited.
     pub amount: String,
-    /// Text whose value requests have in common.
+    /// Key as configured, such as `{client.ip}`: requests with the same value of its placeholders count together.
     pub key: String,
-    /// Requests that were refused, that were delayed, and that would have been without `dry_run`.
+    /// Numbers of requests that were refused, that were delayed, and that would have been refused or delayed without
+    /// `dry_run`.
     pub requests: [u64; 3],
 }
 

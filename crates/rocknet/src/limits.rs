@@ -39,7 +39,8 @@ pub struct LimitId {
     pub route: Arc<str>,
     /// Amount that is limited.
     pub amount: Amount,
-    /// Text whose value requests have in common; `None` for the client.
+    /// Key as configured: requests with the same value of its placeholders count together. `None`: the key is the
+    /// client.
     pub key: Option<String>,
 }
 

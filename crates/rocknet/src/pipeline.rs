@@ -378,8 +378,8 @@ fn restart(
     route_and_handle(worker, &config, incoming, site, decisions, io)
 }
 
-/// Responds without a handler. The request body is not read, but its announced length is checked. `user`: user whose
-/// password the server has verified.
+/// Responds without a handler. The request body is not read, but its announced length is checked. `user`: user whom
+/// the guards have authenticated.
 #[inline(never)]
 fn respond_without_handler<F, R>(
     worker: &Rc<Worker>,

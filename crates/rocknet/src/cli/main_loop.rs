@@ -34,7 +34,7 @@ use crate::console::{self, ConsoleLine};
 
 /// State of the main loop.
 pub struct MainLoop {
-    /// Sends the event that the server has stopped. [`MainLoop::run`] receives it from its queue.
+    /// Sends events of background threads, such as the end of the server, to the queue that [`MainLoop::run`] reads.
     pub sender: Sender<Event>,
     /// Origin of the configuration, which a reload reads again.
     pub source: ConfigSource,

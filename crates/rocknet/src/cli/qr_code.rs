@@ -51,7 +51,7 @@ pub fn render(text: &str, colour: bool) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the modules of a code without its margin, by its characters.
+    /// Renders a code, and reads its modules back from the characters, including the margin. True: dark.
     fn modules(text: &str, colour: bool) -> Vec<Vec<bool>> {
         let shown = render(text, colour).expect("a short text");
         let mut rows = Vec::new();

@@ -74,7 +74,7 @@ fn print_samples(options: &Options, client: &mut Reconnecting<'_>) -> Result<(),
     Ok(())
 }
 
-/// Updates the terminal until a key or the count ends it.
+/// Updates the terminal until a key or the count ends the command.
 fn show(options: &Options, client: &mut Reconnecting<'_>, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("the terminal cannot be used: {error}"));
     let interval = Duration::from_secs(options.interval);

@@ -86,8 +86,8 @@ impl ForwardAuthority {
     ///
     /// # Errors
     ///
-    /// Fails if the authority has TLS, and the system has no certificate authority or its name cannot be in a
-    /// certificate.
+    /// Fails if the authority is reached over TLS, and the system has no CA certificates, or the host name of the
+    /// authority cannot be in a certificate.
     pub fn new(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<ForwardAuthority, Box<dyn Error>> {
         let send_timeout = route.route.server.send_timeout;
         let proxy = Proxy::new(&proxy_model(model), &route.registries.upstreams, send_timeout)?;

@@ -59,7 +59,7 @@ pub type Guards = Box<[Arc<dyn Guard>]>;
 pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
     let needed = GUARDS.iter().filter(|entry| (entry.is_needed)(route.settings));
     let own = needed.map(|entry| (entry.make)(route));
-    // It is the first guard, so that it removes no field that an authority adds.
+    // The anonymity guard is the first, so that it removes no field that an authority adds.
     own.collect::<Result<Vec<_>, _>>()
         .map(|own| route.anonymity.cloned().into_iter().chain(own).collect())
 }

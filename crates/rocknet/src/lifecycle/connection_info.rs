@@ -42,7 +42,7 @@ struct AccessLogContext<'a> {
     sent: u64,
     /// `None` if the request could not be parsed.
     duration_us: Option<u64>,
-    /// Number of the site.
+    /// Number of the site in the configuration; `None` if the request is to no site.
     site: Option<u32>,
     /// `None` for a response that was sent from the worker cache at once.
     context: Option<&'a RequestContext>,
@@ -215,7 +215,8 @@ impl ConnectionInfo {
             tls: self.secure.as_ref().map(|secure| &**secure.tls_info()),
             user: None,
             site: site.map_or("", |site| &site.name),
-            // A response from the worker cache has no context. No other text has its identifier.
+            // A response from the worker cache has no context, so the line gets a new identifier, which appears nowhere
+            // else.
             id: context.map_or(&new_id, |context| &context.id),
             status: Some(log_context.status),
             upstream,

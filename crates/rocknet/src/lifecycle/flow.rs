@@ -77,8 +77,8 @@ where
                 );
                 return Flow::Done;
             };
-            // The context gets the number of the route, for the metrics. It does not get the route itself (`None`),
-            // because no later phase of a prepared response needs the route.
+            // The context gets the number of the route, for the metrics. It does not get the route itself, because no
+            // later phase of a prepared response needs the route.
             let mut context =
                 RequestContext::without_route(config, Some(site), incoming.local_and_tls(), &incoming.owned);
             context.route_number = route;

@@ -33,7 +33,7 @@ impl LimitRegistry {
     ///
     /// # Errors
     ///
-    /// Fails if its key has an unknown placeholder.
+    /// Fails if the key of the limit has an unknown placeholder.
     pub fn shared_bandwidth(
         &self,
         site: &Arc<str>,

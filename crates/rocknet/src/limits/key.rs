@@ -31,7 +31,8 @@ impl LimitKey {
         self.0.as_ref().is_some_and(|key| key.as_constant().is_some())
     }
 
-    /// Returns the hash of the key of a request.
+    /// Returns the hash of the key of a request. If the key has placeholders and all of them are empty, the client is
+    /// the key.
     pub fn hash(&self, seed: &RandomState, client: Client, values: &dyn Values) -> u64 {
         let of_client = || seed.hash_one(network(client));
         let Some(template) = &self.0 else {
@@ -63,7 +64,7 @@ impl LimitKey {
     }
 }
 
-/// Returns the network that counts as one client. All clients of Unix sockets are one.
+/// Returns the network that counts as one client. All clients of Unix sockets count as one client.
 fn network(client: Client) -> u128 {
     client.count_key().unwrap_or(u128::MAX)
 }

@@ -46,7 +46,7 @@ pub(super) struct Decisions {
     made: Vec<(Arc<dyn Guard>, Admission)>,
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
-    /// Identities that authorities have established, each by another guard.
+    /// Identities that guards have established, each by a different guard.
     identities: Vec<Arc<Identity>>,
     /// Values that the guards keep until the request ends.
     pub held: Held,

@@ -13,8 +13,8 @@ use super::interface::StartedExchange;
 use crate::fixed;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Refuses a request of a banned client. Closes the connection, unless it is one of a proxy, which carries requests of
-/// other clients. Returns `None` for other clients. `site`: number of the requested site.
+/// Refuses a request of a banned client. Closes the connection, unless it belongs to a proxy and carries requests of
+/// other clients too. Returns `None` if the client is not banned. `site`: number of the requested site.
 #[inline(never)]
 pub(super) fn refuse<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Rc<Worker>,

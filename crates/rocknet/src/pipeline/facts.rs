@@ -97,7 +97,7 @@ impl RequestFacts for Facts<'_> {
     }
 }
 
-/// Returns the files of the route of a path.
+/// Returns the tree in which rules look up a path; `None` if the route of the path has no such tree.
 pub(super) fn tree<'r>(routes: &'r SiteRoutes, path: &str) -> Option<&'r Arc<Tree>> {
     routes.endpoint(path).pages.as_ref()
 }

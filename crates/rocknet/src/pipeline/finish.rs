@@ -22,6 +22,7 @@ use crate::worker::Worker;
 /// Maximum time to read the error page of a route and to apply the filters to it. The plain page is sent after this
 /// time. Most pages are in memory, so only a slow disk or filter reaches the limit.
 const PAGE_WAIT: Duration = Duration::from_secs(2);
+/// Name of this limit in the log.
 const PAGE_LIMIT: &str = "the two seconds for an error page";
 
 /// Applies the phases after the handler to a complete response, and returns its exchange.

@@ -45,8 +45,8 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
         }
     }
 
-    /// Returns the values of the request for placeholders. `site`: name of the site. `user`: user whose password the
-    /// server has verified.
+    /// Returns the values of the request for placeholders. `site`: name of the site. `user`: user whom the guards have
+    /// authenticated.
     pub(super) fn values<'v>(
         &'v self,
         worker: &'v Worker,

@@ -28,7 +28,7 @@ pub enum CompletedResponse {
     /// The response has passed all phases.
     Response(Box<Response>),
     /// The response is a cache entry, which is sent as prepared, in the form that suits the request. The context is the
-    /// one of the handler: a request that was deferred has another one before.
+    /// one of the handler. A request that was deferred began with a different context, which the connection keeps.
     Cached(Rc<CachedEntry>, Rc<OwnedRequest>, Rc<RequestContext>),
 }
 

@@ -1,4 +1,4 @@
-//! Paths below a listed folder that lead to the same tree as the folder itself.
+//! Determines the tree to which each path below a listed folder leads, for clients that were admitted to the folder.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

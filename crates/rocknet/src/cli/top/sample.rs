@@ -190,7 +190,7 @@ impl SampleHistory {
         self.0.back()
     }
 
-    /// Returns one value of the last `count` samples, the oldest first.
+    /// Returns a value of each of the last `count` samples, rounded to an integer, the oldest first.
     pub fn values(&self, count: usize, value: impl Fn(&Sample) -> f64) -> Vec<u64> {
         let first = self.0.len().saturating_sub(count);
         self.0
