@@ -10,6 +10,7 @@ use rocknet_handler::route::Route;
 use rocknet_proto::request::Request;
 use rocknet_routing::rules::RequestConditions;
 
+use crate::disk::DiskStore;
 use crate::fill::SiteFills;
 use crate::store::MemoryStore;
 use crate::{Responses, litespeed};
@@ -40,6 +41,14 @@ pub(crate) struct CachedRoute {
 }
 
 impl CachedRoute {
+    /// Returns the store on disk, if the route uses one. With a template, changes of a URL are recorded only in memory.
+    pub fn disk(&self) -> Option<Arc<DiskStore>> {
+        match self.settings.disk && self.key.is_none() {
+            true => self.responses.disk(),
+            false => None,
+        }
+    }
+
     /// Carries out the purges that a response of the handler demands, and removes the fields for this server. Must be
     /// called for each response of the handler.
     pub fn finish(&self, request: &Request<'_>, response: &mut Response) {

@@ -19,6 +19,9 @@ use rocknet_handler::response::{FieldList, Stream};
 use rocknet_io::runtime;
 use rocknet_io::wheel::Deadline;
 
+/// All bodies in progress together may use this part of the memory of the store in addition to it.
+pub(crate) const FILL_SHARE: u64 = 4;
+
 /// Limits of a fill.
 pub struct FillLimits {
     /// Limit on all bodies in progress together.
@@ -96,6 +99,28 @@ impl SiteFills {
     fn release(&self, size: u64) {
         self.used.fetch_sub(size, Ordering::Relaxed);
         self.all.release(size);
+    }
+}
+
+/// Memory of a body that is read, released when the value is dropped.
+pub(crate) struct Reserved {
+    budget: Arc<FillBudget>,
+    size: u64,
+}
+
+impl Reserved {
+    /// Reserves memory; `None` if more than `limit` bytes would be in use.
+    pub fn new(budget: &Arc<FillBudget>, size: u64, limit: u64) -> Option<Reserved> {
+        budget.reserve(size, limit).then(|| Reserved {
+            budget: Arc::clone(budget),
+            size,
+        })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.budget.release(self.size);
     }
 }
 

@@ -13,20 +13,17 @@ use rocknet_proto::status::Status;
 
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
-use crate::fill::{self, FillLimits};
+use crate::fill::{self, FILL_SHARE, FillLimits};
 use crate::flight::Leader;
 use crate::key::Key;
-use crate::policy::{NotStored, RequestFacts, Times};
-use crate::respond;
+use crate::policy::{Moment, NotStored, RequestFacts, Times};
 use crate::status::{CacheStatus, Forwarded, STALE_IF_ERROR, add_status};
 use crate::storable;
 use crate::stored::StoredResponse;
+use crate::{disk, respond};
 
 /// Time in milliseconds for which requests for a key do not wait for each other after a response that is not stored.
 const UNCACHEABLE_MS: u64 = 10_000;
-
-/// All bodies in progress together may use this part of the memory of the store in addition to it.
-const FILL_SHARE: u64 = 4;
 
 /// Preconditions that the handler must not see, because the whole response is stored. The client's preconditions are
 /// evaluated afterwards.
@@ -129,7 +126,8 @@ pub(crate) async fn forward(
     });
     cached.finish(&request, &mut response);
     if let Some((stale, fresh)) = confirmed {
-        let result = fresh.and_then(|fresh| store(&cached, key, &fresh, leader, changes).map(|()| fresh));
+        let result = fresh
+            .and_then(|fresh| store(&cached, key, &fresh, leader, changes, disk::moment(&services)).map(|()| fresh));
         let detail = result.as_ref().err().map(|not_stored| not_stored.as_str());
         let is_stored = result.is_ok();
         let current = result.unwrap_or_else(|_| Arc::clone(stale));
@@ -158,7 +156,7 @@ pub(crate) async fn forward(
             let body = match body.into_bytes() {
                 Ok(bytes) => {
                     let whole = Arc::new(StoredResponse::new(&response, bytes, storable));
-                    let result = store(&cached, key, &whole, leader, changes);
+                    let result = store(&cached, key, &whole, leader, changes, disk::moment(&services));
                     let detail = result.err().map(NotStored::as_str);
                     let age = response
                         .fields
@@ -196,7 +194,7 @@ pub(crate) async fn forward(
                 Some(whole) => {
                     let whole = Arc::new(StoredResponse::new(&head, whole, storable));
                     // The client has got the head with `Cache-Status` already.
-                    let _ = store(&filled, &key, &whole, leader, changes);
+                    let _ = store(&filled, &key, &whole, leader, changes, disk::moment(&services));
                 }
                 None => {
                     let until = services.clock.uptime_ms() + UNCACHEABLE_MS;
@@ -259,12 +257,17 @@ fn store(
     response: &Arc<StoredResponse>,
     leader: Option<Leader>,
     changes: u64,
+    moment: Moment,
 ) -> Result<(), NotStored> {
     let is_current = || match &leader {
         Some(leader) => !leader.is_invalidated(),
         None => cached.responses.changes() == changes,
     };
     cached.memory.put(key, response, is_current)?;
+    if let Some(disk) = cached.disk() {
+        // Checked again, because the resource may have been changed since it is in memory.
+        disk.put(key, response, moment, is_current);
+    }
     if let Some(leader) = leader {
         leader.land(Arc::clone(response));
     }

@@ -1,4 +1,4 @@
-//! Body shared by the fuzz target and the test that replays its seeds.
+//! Bodies shared by the fuzz targets and the test that replays their seeds.
 
 use crate::cache_control::{Directives, MAX_SECONDS};
 
@@ -14,6 +14,11 @@ pub fn cache_control(value: &[u8]) {
         Directives::parse([value, b"no-store"]).no_store,
         "a line of its own is always read"
     );
+}
+
+/// Parses any bytes as a record of the responses on disk. Accepted values are written in a form that is accepted.
+pub fn disk_record(bytes: &[u8]) {
+    crate::disk::decode_any(bytes);
 }
 
 fn check(directives: &Directives) {
@@ -33,13 +38,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_of_the_fuzz_target_pass() {
-        let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/cache_control");
-        let mut seen = 0;
-        for entry in std::fs::read_dir(seeds).expect("the folder of the seeds") {
-            cache_control(&std::fs::read(entry.expect("an entry").path()).expect("a seed"));
-            seen += 1;
+    fn seeds_of_the_fuzz_targets_pass() {
+        for (target, run, least) in [
+            ("cache_control", cache_control as fn(&[u8]), 8),
+            ("disk_record", disk_record, 6),
+        ] {
+            let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../fuzz/seeds")
+                .join(target);
+            let mut seen = 0;
+            for entry in std::fs::read_dir(seeds).expect("the folder of the seeds") {
+                run(&std::fs::read(entry.expect("an entry").path()).expect("a seed"));
+                seen += 1;
+            }
+            assert!(seen >= least, "{target}: {seen} seeds");
         }
-        assert!(seen >= 8, "{seen} seeds");
     }
 }

@@ -23,12 +23,13 @@ use rocknet_routing::rules::RequestConditions;
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
 use crate::flight::Joined;
+use crate::key::Key;
 use crate::plan::{Found, Plan};
 use crate::policy::{RequestFacts, Use};
 use crate::revalidate::revalidate;
-use crate::status::{CacheStatus, Forwarded, add_status};
+use crate::status::{CacheStatus, Forwarded, Tier, add_status};
 use crate::stored::StoredResponse;
-use crate::{Responses, forward, litespeed, respond};
+use crate::{Responses, disk_lookup, forward, litespeed, respond};
 
 /// Maximum time after a request was forwarded in which other requests for the same key wait for its response. After it,
 /// they are forwarded on their own.
@@ -90,7 +91,7 @@ impl Handler for CacheHandler {
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
                 Found::Usable(stored, false) => {
                     cached.responses.counters.count(request.services, Counted::Hit);
-                    Some(hit(&stored, request.request, request.services))
+                    Some(hit(&stored, request.request, request.services, Tier::Memory))
                 }
                 _ => None,
             },
@@ -184,20 +185,25 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         }
         Plan::Lookup(key) => key,
     };
-    let (reason, stored) = match cached.look_up(&key, &request, &services) {
-        Found::Usable(stored, is_stale) => {
-            let outcome = if is_stale { Counted::Stale } else { Counted::Hit };
-            cached.responses.counters.count(&services, outcome);
-            let response = hit(&stored, &request, &services);
-            // The response to HEAD, or to a request for a part, must not take the place of the whole one.
-            if is_stale && request.method == Method::Get && !request.fields.contains(KnownField::Range) {
-                revalidate(&cached, &exchange, key, stored);
-            }
-            return response.into();
-        }
+    let (mut reason, mut stored) = match cached.look_up(&key, &request, &services) {
+        Found::Usable(stored, is_stale) => return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory),
         Found::Missing(reason, stored) => (reason, stored),
     };
     let facts = RequestFacts::of(&request.fields);
+    let may_be_on_disk = stored.is_none() && matches!(reason, Forwarded::UriMiss | Forwarded::VaryMiss);
+    let is_alone =
+        request.method == Method::Head || request.fields.contains(KnownField::Range) || facts.directives.only_if_cached;
+    if may_be_on_disk && is_alone {
+        let changes = cached.responses.changes();
+        let is_current = || cached.responses.changes() == changes;
+        match disk_lookup::look_up(&cached, &key, &request, &services, is_current).await {
+            Some(Found::Usable(stored, is_stale)) => {
+                return usable(&cached, &exchange, key, stored, is_stale, Tier::Disk);
+            }
+            Some(Found::Missing(why, stale)) => (reason, stored) = (why, stale),
+            None => {}
+        }
+    }
     if facts.directives.only_if_cached {
         return fixed::error(Status::GATEWAY_TIMEOUT).into();
     }
@@ -214,6 +220,17 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     }
     let flight = match cached.responses.flights.join(&key, now_ms) {
         Joined::Leads(leader) => {
+            if may_be_on_disk {
+                let is_current = || !leader.is_invalidated();
+                match disk_lookup::look_up(&cached, &key, &request, &services, is_current).await {
+                    Some(Found::Usable(stored, is_stale)) => {
+                        leader.land(Arc::clone(&stored));
+                        return usable(&cached, &exchange, key, stored, is_stale, Tier::Disk);
+                    }
+                    Some(Found::Missing(why, stale)) => (reason, stored) = (why, stale),
+                    None => {}
+                }
+            }
             return forward::forward(cached, exchange, &key, Some(leader), stored, reason, false).await;
         }
         Joined::Waits(flight) => flight,
@@ -226,13 +243,19 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         response = flight.landed(&deadline).await;
     }
     let now_ms = services.clock.uptime_ms();
-    let usable = response.filter(|response| {
+    let shared = response.filter(|response| {
         response.variation.matches(&request.fields)
             && response.terms.permitted(now_ms, cached.obeyed(&facts.directives)) == Use::Fresh
             && (!facts.has_authorization || response.is_for_authorization())
             && !cached.responses.is_changed(&cached.route.label.site, response)
     });
-    let Some(stored) = usable else {
+    let Some(stored) = shared else {
+        // A response of the disk that is stale is in memory now.
+        if cached.disk().is_some()
+            && let Found::Usable(stored, is_stale) = cached.look_up(&key, &request, &services)
+        {
+            return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory);
+        }
         return forward::forward(cached, exchange, &key, None, stored, reason, true).await;
     };
     cached.responses.counters.count(&services, Counted::Collapsed);
@@ -253,17 +276,37 @@ fn has_body(request: &Request<'_>) -> bool {
     length.is_some_and(|length| length != b"0") || request.fields.contains(KnownField::TransferEncoding)
 }
 
+/// Sends a stored response that may be sent, and validates it in the background if it is stale.
+fn usable(
+    cached: &Arc<CachedRoute>,
+    exchange: &Exchange,
+    key: Key,
+    stored: Arc<StoredResponse>,
+    is_stale: bool,
+    tier: Tier,
+) -> HandlerOutput {
+    let (request, services) = (exchange.request.view(), &exchange.services);
+    let outcome = if is_stale { Counted::Stale } else { Counted::Hit };
+    cached.responses.counters.count(services, outcome);
+    let response = hit(&stored, &request, services, tier);
+    // The response to HEAD, or to a request for a part, must not take the place of the whole one.
+    if is_stale && request.method == Method::Get && !request.fields.contains(KnownField::Range) {
+        revalidate(cached, exchange, key, stored);
+    }
+    response.into()
+}
+
 /// Returns the response for a stored one that may be sent.
-fn hit(stored: &Arc<StoredResponse>, request: &Request<'_>, services: &Services) -> Response {
+fn hit(stored: &Arc<StoredResponse>, request: &Request<'_>, services: &Services, tier: Tier) -> Response {
     let now_ms = services.clock.uptime_ms();
     let age = Some(stored.terms.age_ms(now_ms) / 1000);
-    respond::from_stored(
-        stored,
-        request,
-        services,
-        age,
-        CacheStatus::Hit(stored.terms.ttl(now_ms)),
-    )
+    let status = CacheStatus::Hit(stored.terms.ttl(now_ms), tier);
+    let mut response = respond::from_stored(stored, request, services, age, status);
+    if tier == Tier::Disk {
+        // Workers do not send this response again, because the next hit is one of the memory.
+        response.stored = None;
+    }
+    response
 }
 
 /// Completes the output of a handler that is not stored. Files of the file cache have no status.

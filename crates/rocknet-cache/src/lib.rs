@@ -1,9 +1,10 @@
-//! Response cache: stores the responses of any handler in memory, by the rules of HTTP caching (RFC 9111).
+//! Response cache: stores the responses of any handler in memory and on disk, by the rules of HTTP caching (RFC 9111).
 //!
 //! ```text
 //! CacheHandler (handler.rs) ── request ─▶ key.rs ─▶ store/memory.rs ── fresh ─▶ respond.rs ─▶ Response
 //!      │                                              │ stale or missing
 //!      │   flight.rs: one request for a key is forwarded, others wait
+//!      │   disk.rs: a response that is not in memory is read from disk
 //!      ▼                                              ▼
 //!   inner handler ◀── forward.rs ── policy.rs: may the response be stored? ── fill.rs: body, while it is sent
 //! ```
@@ -17,6 +18,8 @@ pub mod cache_control;
 mod cached_route;
 mod cookies;
 pub mod counters;
+pub mod disk;
+mod disk_lookup;
 mod fill;
 pub mod flight;
 mod forward;
@@ -44,10 +47,14 @@ pub use handler::CacheHandler;
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
+use arc_swap::ArcSwapOption;
 use counters::Counters;
+use disk::DiskStore;
 use fill::{FillBudget, SiteFills};
 use flight::Flights;
 use purge::{Purge, PurgeSet};
@@ -73,6 +80,8 @@ pub struct Responses {
     changes: AtomicU64,
     /// Changes of URLs whose responses have keys made by templates.
     url_changes: UrlChanges,
+    /// Responses on disk, if the configuration has a size for them.
+    disk: ArcSwapOption<DiskStore>,
 }
 
 impl Default for Responses {
@@ -86,6 +95,7 @@ impl Default for Responses {
             counters: Counters::default(),
             changes: AtomicU64::new(0),
             url_changes: UrlChanges::default(),
+            disk: ArcSwapOption::empty(),
         }
     }
 }
@@ -135,6 +145,50 @@ impl Responses {
         }
     }
 
+    /// Returns the store on disk.
+    pub fn disk(&self) -> Option<Arc<DiskStore>> {
+        self.disk.load_full()
+    }
+
+    /// Starts to store responses in a folder, changes the size of this store, or ends it with size 0. A folder that is
+    /// not used any longer is emptied, because later changes of resources are not recorded there.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the thread that writes cannot be started.
+    pub fn set_disk(self: &Arc<Responses>, folder: &Path, size: u64) -> std::io::Result<()> {
+        if let Some(disk) = self.disk() {
+            if size > 0 && disk.folder() == folder {
+                disk.set_capacity(size);
+                return Ok(());
+            }
+            self.disk.store(None);
+            disk.discard();
+        }
+        if size > 0 {
+            let responses = Arc::downgrade(self);
+            let is_in_memory = move |key: &[u8]| {
+                let responses = responses.upgrade();
+                responses.is_some_and(|responses| responses.memories().iter().any(|memory| memory.contains(key)))
+            };
+            let disk = DiskStore::start(folder.to_owned(), size, is_in_memory)?;
+            self.disk.store(Some(Arc::new(disk)));
+        }
+        Ok(())
+    }
+
+    /// Lets another process use the folder of the store on disk.
+    pub fn release_disk(&self) {
+        if let Some(disk) = self.disk() {
+            disk.close();
+        }
+    }
+
+    /// Ends the thread of the store on disk. Returns true if it has ended by `deadline`.
+    pub fn stop(&self, deadline: Instant) -> bool {
+        self.disk.swap(None).is_none_or(|disk| disk.stop(deadline))
+    }
+
     /// Returns the number of addresses with stored responses, and their size in bytes.
     pub fn usage(&self) -> (usize, u64) {
         let usage = |memory: &Arc<MemoryStore>| (memory.len(), memory.size());
@@ -157,6 +211,12 @@ impl Responses {
     fn invalidate(&self, memory: &MemoryStore, key: &[u8]) -> bool {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.flights.invalidate(key);
+        if let Some(disk) = self.disk() {
+            disk.remove(key);
+            // A response that was read from disk before this line is not stored in memory, or is dropped below.
+            self.changes.fetch_add(1, Ordering::SeqCst);
+            self.flights.invalidate(key);
+        }
         memory.remove(key)
     }
 
@@ -175,11 +235,18 @@ impl Responses {
     /// Drops the resources that one of the purges selects, and does not store responses for them that are under way.
     /// Returns the number of resources that were dropped.
     pub fn purge(&self, purges: &[Purge]) -> usize {
-        let purges = PurgeSet::of(purges);
+        let all = purges;
+        let purges = PurgeSet::of(all);
         let may_select = |key: &[u8]| key::parts(key).is_some_and(|parts| purges.may_select(&parts));
         self.changes.fetch_add(1, Ordering::SeqCst);
         // A response that is stored after this line was requested after the purge, or is dropped below.
         self.flights.invalidate_all(may_select);
+        if let Some(disk) = self.disk() {
+            disk.purge(all);
+            // A response that was read from disk before this line is not stored in memory, or is dropped below.
+            self.changes.fetch_add(1, Ordering::SeqCst);
+            self.flights.invalidate_all(may_select);
+        }
         let dropped = Cell::new(0);
         let is_selected = |key: &[u8], resource: &Resource| {
             let Some(parts) = key::parts(key) else { return false };

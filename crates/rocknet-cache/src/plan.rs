@@ -121,7 +121,11 @@ impl CachedRoute {
         if self.responses.is_changed(&self.route.label.site, stored) {
             return Found::Missing(Forwarded::UriMiss, None);
         }
-        let stored = Arc::clone(stored);
+        self.judge(Arc::clone(stored), request, services)
+    }
+
+    /// Decides on the use of a stored response that a request selects.
+    pub fn judge(&self, stored: Arc<StoredResponse>, request: &Request<'_>, services: &Services) -> Found {
         if request.fields.contains(KnownField::Authorization) && !stored.is_for_authorization() {
             return Found::Missing(Forwarded::Request, None);
         }

@@ -8,6 +8,10 @@ use rocknet_proto::status::Status;
 
 use crate::cache_control::{self, Directives, MAX_SECONDS};
 
+mod persistent;
+
+pub use persistent::{Moment, PersistentTerms};
+
 /// Reason why a response is not stored. Its name is the parameter `detail` of `Cache-Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotStored {

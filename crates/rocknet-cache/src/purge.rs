@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::key::KeyParts;
 
 /// Resources to drop.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Purge {
     /// Name of the site; `None`: all sites.
     pub site: Option<String>,
@@ -14,7 +14,7 @@ pub struct Purge {
 }
 
 /// Selection of resources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Selection {
     /// All resources.
     Everything,
@@ -115,6 +115,14 @@ impl Purge {
                     }
             }
         }
+    }
+    /// Returns true if a resource is selected. `tags`: those of its responses.
+    pub(crate) fn selects(&self, key: &KeyParts<'_>, tags: &[Box<str>]) -> bool {
+        let has_tag = match &self.selection {
+            Selection::Tag(tag) => tags.iter().any(|other| **other == **tag),
+            _ => true,
+        };
+        has_tag && self.may_select(key)
     }
 }
 

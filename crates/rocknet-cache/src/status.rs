@@ -26,11 +26,20 @@ pub enum Forwarded {
     Miss,
 }
 
+/// Place of a stored response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// In memory.
+    Memory,
+    /// On disk.
+    Disk,
+}
+
 /// Outcome of a request in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheStatus {
     /// A stored response was sent; with the rest of its lifetime in seconds.
-    Hit(i64),
+    Hit(i64, Tier),
     /// The request was forwarded.
     Forwarded {
         /// Reason.
@@ -61,8 +70,8 @@ impl CacheStatus {
     /// Returns the outcome in the words of `$upstream_cache_status` of nginx, for the access log.
     pub fn word(self) -> &'static str {
         match self {
-            CacheStatus::Hit(ttl) if ttl < 0 => "STALE",
-            CacheStatus::Hit(_) => "HIT",
+            CacheStatus::Hit(ttl, _) if ttl < 0 => "STALE",
+            CacheStatus::Hit(..) => "HIT",
             CacheStatus::Forwarded {
                 reason,
                 status,
@@ -85,8 +94,11 @@ impl CacheStatus {
         let mut value = String::with_capacity(48);
         value.push_str("RockNet");
         match self {
-            CacheStatus::Hit(ttl) => {
+            CacheStatus::Hit(ttl, tier) => {
                 let _ = write!(value, "; hit; ttl={ttl}");
+                if tier == Tier::Disk {
+                    value.push_str("; detail=disk");
+                }
             }
             CacheStatus::Forwarded {
                 reason,
@@ -143,8 +155,8 @@ mod tests {
             detail,
         };
         for (status, expected) in [
-            (CacheStatus::Hit(0), "HIT"),
-            (CacheStatus::Hit(-1), "STALE"),
+            (CacheStatus::Hit(0, Tier::Memory), "HIT"),
+            (CacheStatus::Hit(-1, Tier::Disk), "STALE"),
             (forwarded(Forwarded::UriMiss, None, false, None), "MISS"),
             (forwarded(Forwarded::UriMiss, None, true, None), "HIT"),
             (forwarded(Forwarded::Stale, None, false, None), "EXPIRED"),

@@ -2,4 +2,4 @@
 
 mod memory;
 
-pub use memory::{MemoryStore, Resource};
+pub use memory::{MAX_VARIANTS, MemoryStore, Resource};

@@ -72,7 +72,7 @@ impl StoredResponse {
         fields.remove("Age");
         StoredResponse {
             status: response.status,
-            coded: Arc::new(CodedForms::new(coded_size(&fields, response.is_negotiated, body.len()))),
+            coded: Self::coded_forms_for(&fields, response.is_negotiated, body.len()),
             fields,
             server_fields: storable.server_fields,
             body,
@@ -84,6 +84,11 @@ impl StoredResponse {
             url: storable.url,
             changes: storable.changes,
         }
+    }
+
+    /// Returns an empty set of coded forms for a body of this length.
+    pub(crate) fn coded_forms_for(fields: &FieldList, is_negotiated: bool, length: usize) -> Arc<CodedForms> {
+        Arc::new(CodedForms::new(coded_size(fields, is_negotiated, length)))
     }
 
     /// Returns the fields after a validation, including those for this server: those of the 304 replace stored ones
@@ -135,6 +140,11 @@ impl StoredResponse {
     /// Returns true if the response may be sent in response to a request with `Authorization` (RFC 9111 §3.5).
     pub fn is_for_authorization(&self) -> bool {
         self.terms.is_shared()
+    }
+
+    /// Returns true if the response can be validated.
+    pub(crate) fn has_validator(&self) -> bool {
+        self.fields.contains(KnownField::Etag) || self.fields.contains(KnownField::LastModified)
     }
 
     /// Returns the validators.

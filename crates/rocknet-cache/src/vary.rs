@@ -23,7 +23,7 @@ const SET_BY_SERVER: [&[u8]; 8] = [
 ];
 
 /// Name of a request field in lower case, and its value; `None`: the request does not have the field.
-type Selector = (Box<[u8]>, Option<Vec<u8>>);
+pub(crate) type Selector = (Box<[u8]>, Option<Vec<u8>>);
 
 /// Request fields that selected a response, with their values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -77,6 +77,21 @@ impl Variation {
             Some(value) => normalized_bytes(name, request).is_some_and(|bytes| bytes.eq(value.iter().copied())),
             None => normalized_bytes(name, request).is_none(),
         })
+    }
+
+    /// Returns the variation of fields with these values.
+    pub(crate) fn from_selectors(selectors: Vec<Selector>) -> Variation {
+        Variation(selectors.into())
+    }
+
+    /// Returns the fields and their values.
+    pub(crate) fn selectors(&self) -> &[Selector] {
+        &self.0
+    }
+
+    /// Returns the field of a request with a name of [`Variation::selectors`].
+    pub(crate) fn selector(name: &[u8], request: &Fields<'_>) -> Selector {
+        (name.into(), normalized(name, request))
     }
 
     /// Returns the heap memory in use, in bytes.

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use rocknet_cache::disk::DiskUsage;
 use rocknet_control::status::Protocols;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, UpstreamState, UpstreamSummary};
 
@@ -81,6 +82,8 @@ pub struct StoredTotals {
     pub bytes: u64,
     /// Requests to cached routes, by their outcome.
     pub requests: Vec<(&'static str, u64)>,
+    /// Responses on disk, if the server stores some there.
+    pub disk: Option<DiskUsage>,
 }
 
 /// Writes the metrics.
@@ -318,15 +321,32 @@ fn cache_and_log(page: &mut Page, status: &Status) {
 }
 
 fn stored_responses(page: &mut Page, stored: &StoredTotals) {
-    let help = "Addresses with stored responses.";
+    let help = "Addresses with stored responses in memory.";
     page.gauge("rocknet_stored_addresses", "", help, stored.addresses);
-    let help = "Size of the stored responses.";
+    let help = "Size of the stored responses in memory.";
     page.gauge("rocknet_stored_bytes", "bytes", help, stored.bytes);
     let help = "Requests to routes with a response cache, by outcome.";
     page.family("rocknet_stored_requests", "counter", "", help);
     for (outcome, count) in &stored.requests {
         page.sample("rocknet_stored_requests_total", &[("outcome", outcome)], count);
     }
+    let Some(disk) = &stored.disk else { return };
+    let help = "Stored responses on disk.";
+    page.gauge("rocknet_stored_disk_responses", "", help, disk.objects);
+    let help = "Size of the files with stored responses.";
+    page.gauge("rocknet_stored_disk_bytes", "bytes", help, disk.size);
+    let help = "Memory of the index of stored responses on disk.";
+    page.gauge("rocknet_stored_disk_index_bytes", "bytes", help, disk.index);
+    let help = "Stored responses that were read from disk.";
+    page.counter("rocknet_stored_disk_hits", "", help, disk.hits);
+    let help = "Stored responses that were written to disk.";
+    page.counter("rocknet_stored_disk_writes", "", help, disk.written);
+    let help = "Stored responses that were not written to disk: fresh for a short time, too large, or too many.";
+    page.counter("rocknet_stored_disk_skipped", "", help, disk.skipped);
+    let help = "Lookups of stored responses that did not wait for a busy disk.";
+    page.counter("rocknet_stored_disk_busy", "", help, disk.busy);
+    let help = "Failed reads and writes of stored responses, and damaged ones.";
+    page.counter("rocknet_stored_disk_errors", "", help, disk.errors);
 }
 
 fn bans(page: &mut Page, bans: &BanCounters) {

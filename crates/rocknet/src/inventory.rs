@@ -98,6 +98,7 @@ fn stored(responses: &Responses) -> StoredTotals {
         requests: outcomes
             .map(|(name, outcome)| (name, responses.counters.sum(outcome)))
             .to_vec(),
+        disk: responses.disk().map(|disk| disk.usage()),
     }
 }
 

@@ -8,7 +8,7 @@
 //!              ├─ programs    permits for CGI programs; thread rn-cgi, which kills them at their time limit
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
-//!              ├─ responses   stored responses of proxies and applications
+//!              ├─ responses   stored responses of proxies and applications; thread rn-responses, which writes to disk
 //!              ├─ access      verified passwords, and clients that guess passwords
 //!              ├─ bans        banned clients, and offences of clients; thread rn-bans
 //!              ├─ limits      clients that have used up a part of a limit
@@ -33,6 +33,7 @@
 //! - `certificates::inspection` and `files::load`: the system's root certificates and the plain error pages, created
 //!   once and constant.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
@@ -150,6 +151,19 @@ impl Registries {
         self.responses.set_sizes(config.cache.responses, own);
     }
 
+    /// Stores responses on disk as a configuration demands. `state_folder`: state folder of the server.
+    pub fn set_response_disk(&self, config: &Config, state_folder: &Path) {
+        let folder = config.cache.responses_folder.as_deref().unwrap_or(state_folder);
+        // With memory 0, no response is stored.
+        let size = match config.cache.responses {
+            0 => 0,
+            _ => config.cache.responses_disk,
+        };
+        if let Err(error) = self.responses.set_disk(&folder.join("responses"), size) {
+            tracing::error!("responses are not stored on disk, because a thread cannot be started: {error}");
+        }
+    }
+
     /// Returns a new ID for a directory tree. Cached responses carry it, so a server never uses an ID twice.
     pub fn next_tree_id(&self) -> u32 {
         self.tree_ids.fetch_add(1, Ordering::Relaxed)
@@ -182,6 +196,7 @@ impl Registries {
             self.qlog.stop(deadline),
             self.traces.stop(deadline),
             self.bans.stop(deadline),
+            self.responses.stop(deadline),
         ];
         self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)

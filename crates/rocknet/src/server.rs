@@ -264,6 +264,9 @@ impl Server {
             .cache
             .retain_trees(snapshot.tree_ids(), snapshot.config.cache.memory.max(NEGATIVE_CACHE));
         self.shared.registries.set_response_memory(&snapshot.config);
+        self.shared
+            .registries
+            .set_response_disk(&snapshot.config, &self.state_folder);
         self.apply_bans(&snapshot.config);
         state.snapshot = snapshot;
         // The next reload may bind a released address immediately, so this reload waits until the sockets of the

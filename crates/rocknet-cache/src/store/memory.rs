@@ -276,6 +276,14 @@ impl MemoryStore {
         Some(entry.resource)
     }
 
+    /// Returns true if there is a resource for a key. It does not count as used.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let shards = self.shards.load();
+        shards
+            .as_ref()
+            .is_some_and(|shards| shards.of(key).resources.contains_key(key))
+    }
+
     /// Stores a response in place of the variant with the same selecting fields. `is_current` returns false if the
     /// resource was changed after the response was requested. No purge of the resource falls between this check and
     /// the insertion.

@@ -134,7 +134,7 @@ fn a_resource_is_retired_when_it_leaves_the_store() {
     let store = MemoryStore::new(2 * MIN_SHARD);
     let changes: [(&str, &dyn Fn()); 8] = [
         ("replaced", &|| {
-            assert_eq!(store.put(b"key", &stored(20), || true), Ok(()))
+            assert_eq!(store.put(b"key", &stored(20), || true), Ok(()));
         }),
         ("marked", &|| store.mark_uncacheable(b"key", 1)),
         ("removed", &|| assert!(store.remove(b"key"))),

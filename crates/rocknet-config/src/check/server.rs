@@ -190,7 +190,11 @@ fn target(check: &mut Check<'_>, table: Option<&Table>, key: &str) -> Option<Log
 }
 
 fn cache(check: &mut Check<'_>, table: Option<&Table>) -> Cache {
-    let mut cache = Cache::default();
+    let folder = table.and_then(|table| table.node("responses_folder"));
+    let mut cache = Cache {
+        responses_folder: folder.and_then(|node| path::existing_folder(check, "responses_folder", node)),
+        ..Cache::default()
+    };
     binding::read(check, Section::Cache, table, &mut cache);
     // With a `memory` of 0, no file content is cached, so `max_file` has no effect and is not checked.
     match table.and_then(|table| table.node("max_file")) {

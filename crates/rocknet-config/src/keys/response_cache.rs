@@ -143,6 +143,14 @@ pub(super) const KEYS: &[Key] = &[
     .example("memory = \"64MiB\"")
     .foreign_names(&["proxy_cache_path", "keys_zone", "fastcgi_cache_path"]),
     Key::new(
+        "disk",
+        &[Section::ResponseCache],
+        Kind::Boolean,
+        "Writes stored responses to disk too, if `cache.responses_disk` is set. With `false`, they are only in memory.",
+    )
+    .sets(&[Target::ResponseCache(field!(disk))])
+    .example("disk = false"),
+    Key::new(
         "max_object",
         &[Section::ResponseCache],
         Kind::Size { min: 0, max: 1 << 34 },

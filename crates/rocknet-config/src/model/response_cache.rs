@@ -26,6 +26,8 @@ with_defaults! {
         pub key: Option<String> = None,
         /// Memory of the stored responses of the site in bytes; `None`: it shares `cache.responses` with other sites.
         pub memory: Option<u64> = None,
+        /// Writes stored responses to disk too, if `cache.responses_disk` is not 0.
+        pub disk: bool = true,
         /// Maximum size of a stored body, in bytes.
         pub max_object: u64 = 10 * 1024 * 1024,
         /// Obeys `Cache-Control` of requests.

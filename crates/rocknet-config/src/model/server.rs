@@ -156,5 +156,9 @@ with_defaults! {
         pub memory: u64 = 256 * 1024 * 1024,
         /// Maximum size of all stored responses (`cache` of sites and routes), in bytes; 0: no response is stored.
         pub responses: u64 = 256 * 1024 * 1024,
+        /// Maximum size of all stored responses on disk, in bytes; 0: no response is written to disk.
+        pub responses_disk: u64 = 0,
+        /// Folder of the stored responses on disk; `None`: the state folder.
+        pub responses_folder: Option<PathBuf> = None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rocknet_cache::purge::Purge;
 use rocknet_control::response_purge::ResponsePurge;
@@ -17,6 +18,9 @@ use crate::metrics::Metrics;
 use crate::registries::Registries;
 use crate::report;
 use crate::snapshot::{Snapshot, quic_addresses};
+
+/// Maximum time that a purge waits until it is recorded on disk.
+const PURGE_FLUSH: Duration = Duration::from_secs(1);
 
 impl Server {
     /// Returns the configuration in use.
@@ -103,7 +107,15 @@ impl Server {
             _ => return Err("only one of url, prefix and tag can be given".to_owned()),
         };
         selected.site.clone_from(site);
-        Ok(self.shared.registries.responses.purge(&[selected]))
+        let responses = &self.shared.registries.responses;
+        let dropped = responses.purge(&[selected]);
+        // After the reply, the purge also applies if the process is killed.
+        if let Some(disk) = responses.disk()
+            && !disk.flush(PURGE_FLUSH)
+        {
+            tracing::warn!("the disk is slow: a purge is not recorded there yet");
+        }
+        Ok(dropped)
     }
 
     /// Returns the I/O back end, and the reason why it was chosen.

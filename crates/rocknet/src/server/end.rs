@@ -39,6 +39,8 @@ impl Server {
         // The other process waits for the lock under which certificates are ordered, and only that process receives the
         // challenges of a CA from now on.
         self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
+        // It also waits for the stored responses on disk.
+        self.shared.registries.responses.release_disk();
         let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)
     }

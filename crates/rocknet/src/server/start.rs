@@ -141,6 +141,7 @@ impl Server {
         let pool = Pool::new(config.server.blocking_threads.max(1));
         let cache = FileCache::start(config.cache.memory.max(NEGATIVE_CACHE), pool.clone()).map_err(StartError::Io)?;
         registries.set_response_memory(config);
+        registries.set_response_disk(config, &state_folder);
         registries.bans.configure(config).map_err(StartError::Io)?;
         if config.ban.is_some() {
             registries.bans.open_store(&state_folder);

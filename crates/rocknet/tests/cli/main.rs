@@ -3,6 +3,7 @@
 mod accounts;
 mod api_guard;
 mod api_schema;
+mod cache_disk;
 mod certificates;
 mod commands;
 mod config;

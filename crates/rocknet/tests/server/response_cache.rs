@@ -1,5 +1,6 @@
 //! The response cache in front of a proxy: storing, sending from the store, and validation.
 
+mod disk;
 mod purges;
 mod ready;
 mod safety;

@@ -37,6 +37,7 @@ pub fn of(config: &Config, state: &Path, source: &ConfigSource) -> Vec<WritableF
     for (folder, key) in [
         (&server.qlog, "server.qlog"),
         (&server.spool.folder, "server.spool.folder"),
+        (&config.cache.responses_folder, "cache.responses_folder"),
     ] {
         if let Some(folder) = folder {
             found.add(folder, key);

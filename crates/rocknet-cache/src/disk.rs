@@ -1,0 +1,246 @@
+//! Responses on disk, which survive a restart.
+//!
+//! ```text
+//! worker ── put, remove, purge ─▶ log.rs: positions, waiting records ─▶ thread.rs: writes segments, drops the oldest
+//!   │                              │ same lock                              │ at start
+//!   └─ find ─▶ index.rs ◀──────────┘                     recovery.rs: reads segments
+//!        └─ pool ─▶ shared.rs: reads a record, checks it, and compares it with bans.rs
+//! ```
+//! The log consists of segments, to which records are appended (record.rs). The oldest segment is dropped when the log
+//! is full; the responses in it that were used are appended again (eviction.rs). A change of a resource appends a
+//! removal or a purge, so that it also applies after a restart.
+
+mod bans;
+mod eviction;
+mod folder;
+mod format;
+mod index;
+mod log;
+mod names;
+mod position;
+mod record;
+mod recovery;
+mod shared;
+mod stats;
+mod thread;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rocknet_handler::services::Services;
+use rocknet_io::owned_thread::OwnedThread;
+use rocknet_proto::fields::Fields;
+
+use self::index::Entry;
+use self::shared::Shared;
+use crate::policy::Moment;
+use crate::purge::Purge;
+use crate::stored::StoredResponse;
+
+pub(crate) use self::record::decode_any;
+
+/// Maximum number of reads at the same time. A disk that does not respond occupies no more threads of the pool.
+const MAX_READS: usize = 16;
+
+/// Responses on disk.
+pub struct DiskStore {
+    shared: Arc<Shared>,
+    reads: Arc<AtomicUsize>,
+    thread: Mutex<Option<OwnedThread>>,
+}
+
+/// Counters and sizes of the responses on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiskUsage {
+    /// Number of responses.
+    pub objects: u64,
+    /// Size of the responses in bytes.
+    pub bytes: u64,
+    /// Size of all files in bytes.
+    pub size: u64,
+    /// Memory of the index in bytes.
+    pub index: u64,
+    /// Responses that were read.
+    pub hits: u64,
+    /// Responses that were written.
+    pub written: u64,
+    /// Stored responses that were not written, because they are fresh for a short time, large, or too many.
+    pub skipped: u64,
+    /// Lookups that did not wait for the disk, because it is busy.
+    pub busy: u64,
+    /// Failed reads and writes, and damaged records.
+    pub errors: u64,
+}
+
+/// Returns the current times.
+pub(crate) fn moment(services: &Services) -> Moment {
+    Moment {
+        uptime_ms: services.clock.uptime_ms(),
+        unix_ms: services.clock.unix_ms(),
+    }
+}
+
+/// Permit to read.
+struct ReadPermit(Arc<AtomicUsize>);
+
+impl Drop for ReadPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl DiskStore {
+    /// Starts the thread that opens a folder and writes to it. `capacity`: maximum size in bytes. `is_in_memory`:
+    /// returns true for keys that are stored in memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the system cannot create a thread.
+    pub(crate) fn start(
+        folder: PathBuf,
+        capacity: u64,
+        is_in_memory: impl Fn(&[u8]) -> bool + Send + 'static,
+    ) -> std::io::Result<DiskStore> {
+        let shared = Arc::new(Shared::new(folder, capacity));
+        let thread = {
+            let shared = Arc::clone(&shared);
+            OwnedThread::start("rn-responses", move || thread::run(&shared, &is_in_memory))?
+        };
+        Ok(DiskStore {
+            shared,
+            reads: Arc::default(),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Returns the folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Changes the maximum size.
+    pub(crate) fn set_capacity(&self, capacity: u64) {
+        self.shared.capacity.store(capacity, Ordering::Relaxed);
+        self.shared.wake();
+    }
+
+    /// Writes a response in the background. `is_current` returns false if the resource was changed after the response
+    /// was requested.
+    pub(crate) fn put(&self, key: &[u8], stored: &StoredResponse, now: Moment, is_current: impl FnOnce() -> bool) {
+        self.shared.put(key, stored, now, is_current);
+    }
+
+    /// Drops the responses for a key.
+    pub(crate) fn remove(&self, key: &[u8]) {
+        self.shared.remove(key);
+    }
+
+    /// Drops the responses that some purges select.
+    pub(crate) fn purge(&self, purges: &[Purge]) {
+        self.shared.purge(purges);
+    }
+
+    /// Waits until all changes so far were written. Returns false after `time`.
+    pub fn flush(&self, time: Duration) -> bool {
+        self.shared.flush(time)
+    }
+
+    /// Returns true once responses can be read.
+    pub fn is_ready(&self) -> bool {
+        self.shared.is_ready.load(Ordering::Acquire)
+    }
+
+    /// Returns a job that reads the response that a request with these fields selects. `reserve`: reserves memory of a
+    /// size. Returns `None` if no response was found, or if the disk is busy.
+    pub(crate) fn start_read<M: Send + 'static>(
+        &self,
+        key: &[u8],
+        request: &Fields<'_>,
+        now: Moment,
+        reserve: impl FnOnce(u64) -> Option<M>,
+    ) -> Option<impl FnOnce() -> Option<(Arc<StoredResponse>, M)> + Send + 'static> {
+        let entry = self.find(key, request, now.unix_ms / 1000)?;
+        let Some((permit, reserved)) = self.permit().zip(reserve(u64::from(entry.length))) else {
+            self.count_busy();
+            return None;
+        };
+        let (shared, key) = (Arc::clone(&self.shared), Box::<[u8]>::from(key));
+        Some(move || {
+            // Released when the read has ended, also if it is not waited for any longer.
+            let _permit = permit;
+            let read = shared.read(&entry, &key, now);
+            read.map(|stored| (Arc::new(stored), reserved))
+        })
+    }
+
+    /// Counts a response that was read.
+    pub(crate) fn count_hit(&self) {
+        self.shared.stats.hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a lookup that did not wait for the disk.
+    pub(crate) fn count_busy(&self) {
+        self.shared.stats.busy.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the entry of the response that a request with these fields selects.
+    fn find(&self, key: &[u8], request: &Fields<'_>, now_unix: u64) -> Option<Entry> {
+        self.shared.find(key, request, now_unix)
+    }
+
+    /// Returns a permit to read; `None` if the disk is busy.
+    fn permit(&self) -> Option<ReadPermit> {
+        if self.reads.fetch_add(1, Ordering::Relaxed) >= MAX_READS {
+            self.reads.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(ReadPermit(Arc::clone(&self.reads)))
+    }
+
+    /// Returns counters and sizes.
+    pub fn usage(&self) -> DiskUsage {
+        let (index, stats) = (&self.shared.index, &self.shared.stats);
+        DiskUsage {
+            objects: index.len() as u64,
+            bytes: index.bytes(),
+            size: stats.size.load(Ordering::Relaxed),
+            index: index.memory_size() as u64,
+            hits: stats.hits.load(Ordering::Relaxed),
+            written: stats.written.load(Ordering::Relaxed),
+            skipped: stats.skipped.load(Ordering::Relaxed),
+            busy: stats.busy.load(Ordering::Relaxed),
+            errors: stats.errors.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Lets another process use the folder, after what waits was written. Nothing is read or written any longer.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// Removes all responses, and lets another process use the folder.
+    pub(crate) fn discard(&self) {
+        self.shared.is_discarded.store(true, Ordering::SeqCst);
+        self.shared.close();
+    }
+
+    /// Ends the thread. Returns true if it has ended by `deadline`.
+    pub(crate) fn stop(&self, deadline: Instant) -> bool {
+        self.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        thread.is_none_or(|thread| thread.join(deadline))
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[cfg(test)]
+#[path = "disk/tests.rs"]
+mod tests;

@@ -1,0 +1,296 @@
+//! End of the log: records that wait for the thread that writes them.
+//!
+//! A record gets its position when it is appended, under one lock, and the index is changed under the same lock. So
+//! the order of the log is the order of the changes, and replaying it after a restart leads to the same index.
+
+use std::collections::{HashSet, VecDeque};
+
+use bytes::Bytes;
+
+use super::position::Position;
+use super::record::Header;
+use crate::purge::Purge;
+
+/// Maximum size of all waiting records with responses, in bytes. Further responses are not written.
+pub(super) const MAX_WAITING: u64 = 64 << 20;
+
+/// Maximum number of waiting records with responses.
+const MAX_WAITING_RECORDS: usize = 16 * 1024;
+
+/// Maximum number of waiting records, with removals and purges. Beyond it, the disk does not respond, and the log is
+/// given up.
+const MAX_RECORDS: usize = 256 * 1024;
+
+/// Maximum size of the keys of changes before the log is open, in bytes.
+const MAX_EARLY: usize = 8 << 20;
+
+/// Maximum number of hashes of changes before the log is open.
+const MAX_EARLY_HASHES: usize = 1 << 20;
+
+/// A record that waits.
+#[derive(Debug)]
+pub(super) struct Record {
+    /// Header without checksums.
+    pub header: Header,
+    pub head: Vec<u8>,
+    pub body: Bytes,
+}
+
+/// State of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The log is not open yet: another process has it, or its index is being read.
+    Opening,
+    /// Records are accepted.
+    Open,
+    /// The thread has ended or ends.
+    Closed,
+}
+
+/// Changes before the log was open.
+#[derive(Debug, Default)]
+pub(super) struct EarlyChanges {
+    /// Keys of resources that were changed before the seed of the hashes was known.
+    pub keys: Vec<Box<[u8]>>,
+    /// Hashes of keys of resources that were changed.
+    pub hashes: HashSet<u64>,
+    /// Purges.
+    pub purges: Vec<Purge>,
+    size: usize,
+    /// True if there were too many, so that the log must be emptied.
+    pub are_lost: bool,
+}
+
+impl EarlyChanges {
+    /// Adds a resource. `hash`: hash of its key, if the seed is known.
+    pub fn remove(&mut self, hash: Option<u64>, key: &[u8]) {
+        if let Some(hash) = hash {
+            if self.hashes.len() < MAX_EARLY_HASHES {
+                self.hashes.insert(hash);
+            } else {
+                self.lose();
+            }
+        } else if self.has_room(key.len() + size_of::<Box<[u8]>>()) {
+            self.keys.push(key.into());
+        }
+    }
+
+    pub fn purge(&mut self, purge: &Purge) {
+        if !self.purges.contains(purge) && self.has_room(512) {
+            self.purges.push(purge.clone());
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.hashes.is_empty() && self.purges.is_empty() && !self.are_lost
+    }
+
+    fn has_room(&mut self, size: usize) -> bool {
+        self.size += size;
+        if self.size > MAX_EARLY {
+            self.lose();
+        }
+        !self.are_lost
+    }
+
+    /// Forgets all changes, so that the log must be emptied.
+    fn lose(&mut self) {
+        *self = EarlyChanges {
+            size: self.size,
+            are_lost: true,
+            ..EarlyChanges::default()
+        };
+    }
+
+    /// Forgets the hashes, because the seed may become another one.
+    pub fn forget_hashes(&mut self) {
+        if !self.hashes.is_empty() {
+            self.lose();
+        }
+    }
+}
+
+/// End of the log.
+#[derive(Debug)]
+pub(super) struct Log {
+    pub phase: Phase,
+    /// Position of the next record.
+    pub next: Position,
+    /// Number of records in the last segment.
+    records: u32,
+    /// Size of a segment in bytes.
+    pub segment_size: u32,
+    pub waiting: VecDeque<Record>,
+    waiting_bytes: u64,
+    pub early: EarlyChanges,
+    /// True if the thread must write at once.
+    pub is_urgent: bool,
+    /// True once too many records wait, so that the thread must empty the log.
+    pub is_overrun: bool,
+}
+
+/// Minimum share of a segment for each record, in bytes. It bounds the number of records, and so the memory of the
+/// index, by the size of the log.
+pub(super) const MIN_SHARE: u32 = 4096;
+
+impl Log {
+    /// Creates the end of a log that is not open yet.
+    pub fn new() -> Log {
+        Log {
+            phase: Phase::Opening,
+            next: Position::default(),
+            records: 0,
+            segment_size: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            early: EarlyChanges::default(),
+            is_urgent: false,
+            is_overrun: false,
+        }
+    }
+
+    /// Begins to accept records, from the beginning of a segment.
+    pub fn open(&mut self, segment: u32, segment_size: u32) {
+        *self = Log {
+            phase: Phase::Open,
+            next: Position { segment, offset: 0 },
+            segment_size,
+            ..Log::new()
+        };
+    }
+
+    /// Drops what waits, and collects changes until the log is open again.
+    pub fn close(&mut self, is_overrun: bool) {
+        let phase = match self.phase {
+            Phase::Closed => Phase::Closed,
+            Phase::Opening | Phase::Open => Phase::Opening,
+        };
+        *self = Log {
+            phase,
+            early: std::mem::take(&mut self.early),
+            is_overrun,
+            ..Log::new()
+        };
+    }
+
+    /// Returns true if a response of this length may be appended.
+    pub fn has_room(&self, length: u64) -> bool {
+        length <= u64::from(self.segment_size)
+            && self.waiting_bytes + length <= MAX_WAITING
+            && self.waiting.len() < MAX_WAITING_RECORDS
+    }
+
+    /// Appends a record, and returns its position.
+    pub fn append(&mut self, mut header: Header, head: Vec<u8>, body: Bytes) -> Position {
+        let length = header.length();
+        let is_full = u64::from(self.next.offset) + length > u64::from(self.segment_size)
+            || self.records >= self.segment_size / MIN_SHARE;
+        if is_full && self.next.offset > 0 {
+            self.begin_segment();
+        }
+        header.position = self.next;
+        self.next = header.end();
+        self.records += 1;
+        self.waiting_bytes += length;
+        self.is_overrun |= self.waiting.len() >= MAX_RECORDS;
+        self.waiting.push_back(Record { header, head, body });
+        header.position
+    }
+
+    /// Lets the next record begin a new segment.
+    pub fn begin_segment(&mut self) {
+        self.next = Position {
+            segment: self.next.segment.wrapping_add(1),
+            offset: 0,
+        };
+        self.records = 0;
+    }
+
+    /// Takes waiting records with a total size of about `max` bytes, at least one.
+    pub fn take(&mut self, max: u64) -> Vec<Record> {
+        let mut taken = Vec::new();
+        let mut size = 0;
+        while let Some(record) = self.waiting.front()
+            && (taken.is_empty() || size + record.header.length() <= max)
+        {
+            size += record.header.length();
+            taken.extend(self.waiting.pop_front());
+        }
+        self.waiting_bytes -= size;
+        if self.waiting.is_empty() {
+            self.is_urgent = false;
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Kind;
+    use super::*;
+
+    fn record(length: usize) -> Header {
+        Header::new(Kind::Response, 1, 0, 0, length - super::super::record::HEADER).expect("a header")
+    }
+
+    #[test]
+    fn records_get_positions_in_order() {
+        let mut log = Log::new();
+        log.open(7, 16 * 1024);
+        let mut append = |length| {
+            let position = log.append(record(length), Vec::new(), Bytes::new());
+            (position.segment, position.offset)
+        };
+        assert_eq!(append(6000), (7, 0));
+        assert_eq!(append(6000), (7, 6000));
+        assert_eq!(append(6000), (8, 0));
+        // A segment has few small records.
+        assert_eq!(append(100), (8, 6000));
+        assert_eq!(append(100), (8, 6100));
+        assert_eq!(append(100), (8, 6200));
+        assert_eq!(append(100), (9, 0));
+        let lengths = |log: &mut Log, max| {
+            log.take(max)
+                .iter()
+                .map(|record| record.header.length())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(&mut log, 12_000), [6000, 6000]);
+        assert_eq!(lengths(&mut log, 1), [6000]);
+        assert_eq!(lengths(&mut log, 1000), [100; 4]);
+        assert!(log.take(1).is_empty() && log.waiting_bytes == 0);
+    }
+
+    #[test]
+    fn a_disk_that_does_not_respond_bounds_the_memory() {
+        let mut log = Log::new();
+        log.open(0, 64 << 20);
+        assert!(!log.has_room((64 << 20) + 1));
+        while log.has_room(1 << 20) {
+            log.append(record(1 << 20), Vec::new(), Bytes::new());
+        }
+        assert_eq!(log.waiting_bytes, MAX_WAITING);
+        let removal = Header::new(Kind::Removal, 1, 0, 0, 0).expect("a header");
+        while !log.is_overrun {
+            log.append(removal, Vec::new(), Bytes::new());
+        }
+        assert_eq!(log.waiting.len(), MAX_RECORDS + 1);
+    }
+
+    #[test]
+    fn changes_before_the_log_is_open_are_bounded() {
+        let mut early = EarlyChanges::default();
+        early.purge(&Purge::everything());
+        early.purge(&Purge::everything());
+        assert_eq!(early.purges.len(), 1);
+        while !early.are_lost {
+            early.remove(None, &[0; 4096]);
+        }
+        assert!(early.keys.is_empty() && early.purges.is_empty());
+        let mut early = EarlyChanges::default();
+        (0..MAX_EARLY_HASHES as u64).for_each(|hash| early.remove(Some(hash), b""));
+        assert!(!early.are_lost && early.hashes.len() == MAX_EARLY_HASHES);
+        early.forget_hashes();
+        assert!(early.are_lost && early.hashes.is_empty());
+    }
+}

@@ -1,0 +1,77 @@
+//! Lists of the names of request fields that select responses. Few lists are in use, so the index has only their
+//! number.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::quality::FixedState;
+use rocknet_proto::fields::Fields;
+
+use crate::vary::{Selector, Variation};
+
+/// Maximum number of lists. Responses with further ones are not written to disk.
+const MAX_LISTS: usize = 1024;
+
+/// Hashes of keys and tags of variants, by a secret that clients do not know.
+#[derive(Debug, Clone)]
+pub(super) struct Hashes(FixedState);
+
+impl Hashes {
+    pub fn new(seed: u64) -> Hashes {
+        Hashes(FixedState::with_seed(seed))
+    }
+
+    /// Returns the hash of a key.
+    pub fn of_key(&self, key: &[u8]) -> u64 {
+        let mut hasher = self.0.build_hasher();
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    /// Returns the tag of a variant.
+    pub fn of_variation(&self, variation: &Variation) -> u32 {
+        let mut hasher = self.0.build_hasher();
+        for (name, value) in variation.selectors() {
+            hasher.write_usize(name.len());
+            hasher.write(name);
+            hasher.write_usize(value.as_ref().map_or(usize::MAX, Vec::len));
+            hasher.write(value.as_deref().unwrap_or_default());
+        }
+        hasher.finish() as u32
+    }
+}
+
+/// All lists. The first one is empty.
+#[derive(Debug)]
+pub(super) struct NameLists(Vec<Box<[Box<[u8]>]>>);
+
+impl Default for NameLists {
+    fn default() -> NameLists {
+        NameLists(vec![Box::default()])
+    }
+}
+
+impl NameLists {
+    /// Returns the number of the list of a response; `None` if there are too many lists.
+    pub fn number(&mut self, variation: &Variation) -> Option<u16> {
+        let selectors = variation.selectors();
+        let is_same = |list: &[Box<[u8]>]| list.iter().eq(selectors.iter().map(|(name, _)| name));
+        let known = self.0.iter().position(|list| is_same(list));
+        let number = match known {
+            Some(number) => number,
+            None if self.0.len() == MAX_LISTS => return None,
+            None => {
+                self.0.push(selectors.iter().map(|(name, _)| name.clone()).collect());
+                self.0.len() - 1
+            }
+        };
+        u16::try_from(number).ok()
+    }
+
+    /// Returns the variation of a response to a request with these fields, if the response depends on the fields of a
+    /// list.
+    pub fn variation(&self, number: u16, request: &Fields<'_>) -> Option<Variation> {
+        let list = self.0.get(usize::from(number))?;
+        let selectors: Vec<Selector> = list.iter().map(|name| Variation::selector(name, request)).collect();
+        Some(Variation::from_selectors(selectors))
+    }
+}

@@ -1,0 +1,417 @@
+//! State of the log that workers, the pool and the thread of the log share.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use rocknet_proto::fields::Fields;
+
+use super::bans::Bans;
+use super::folder::Folder;
+use super::index::{Entry, Index};
+use super::log::{Log, Phase};
+use super::names::{Hashes, NameLists};
+use super::position::Position;
+use super::record::{self, HEADER, Header, Kind};
+use super::stats::Stats;
+use crate::policy::Moment;
+use crate::purge::{Purge, Selection};
+use crate::stored::StoredResponse;
+use crate::vary::Variation;
+
+/// Minimum time in milliseconds for which a response is fresh that is written to disk. Others would be of no use soon.
+const MIN_FRESH_MS: u64 = 10_000;
+
+/// State of the log.
+pub(super) struct Shared {
+    pub path: PathBuf,
+    /// Maximum size of all segments in bytes.
+    pub capacity: AtomicU64,
+    pub index: Index,
+    pub stats: Stats,
+    log: Mutex<Log>,
+    /// Signalled when a record waits, and when the log is closed.
+    wake: Condvar,
+    /// Signalled when records were written.
+    flushed: Condvar,
+    /// True while the index is complete, so that responses may be read.
+    pub is_ready: AtomicBool,
+    is_closing: AtomicBool,
+    /// True if all responses are to be removed at the end.
+    pub is_discarded: AtomicBool,
+    /// End of the records that were written, as a number.
+    written: AtomicU64,
+    folder: ArcSwapOption<Folder>,
+    hashes: ArcSwapOption<Hashes>,
+    names: RwLock<NameLists>,
+    bans: RwLock<Bans>,
+}
+
+impl Shared {
+    pub fn new(path: PathBuf, capacity: u64) -> Shared {
+        Shared {
+            path,
+            capacity: AtomicU64::new(capacity),
+            index: Index::default(),
+            stats: Stats::default(),
+            log: Mutex::new(Log::new()),
+            wake: Condvar::new(),
+            flushed: Condvar::new(),
+            is_ready: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            is_discarded: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            folder: ArcSwapOption::empty(),
+            hashes: ArcSwapOption::empty(),
+            names: RwLock::default(),
+            bans: RwLock::default(),
+        }
+    }
+
+    // A panic leaves the state of these locks consistent enough: an entry without a record is not found on disk.
+
+    pub fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn bans(&self) -> RwLockWriteGuard<'_, Bans> {
+        self.bans.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn current_bans(&self) -> RwLockReadGuard<'_, Bans> {
+        self.bans.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn folder(&self) -> Option<Arc<Folder>> {
+        self.folder.load_full()
+    }
+
+    /// Sets the folder, or removes it. `seed`: seed of the hashes.
+    pub fn set_folder(&self, folder: Option<Arc<Folder>>, seed: u64) {
+        self.hashes.store(folder.is_some().then(|| Arc::new(Hashes::new(seed))));
+        self.folder.store(folder);
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
+    }
+
+    /// Lets the thread write what waits, and end.
+    pub fn close(&self) {
+        let mut log = self.log();
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.is_ready.store(false, Ordering::SeqCst);
+        log.phase = Phase::Closed;
+        drop(log);
+        self.wake.notify_all();
+        self.flushed.notify_all();
+    }
+
+    /// Wakes the thread, such as after a change of the capacity.
+    pub fn wake(&self) {
+        self.wake.notify_all();
+    }
+
+    /// Waits on the lock of the log until the thread is woken, at most for `time`.
+    pub fn wait<'l>(&self, log: MutexGuard<'l, Log>, time: Duration) -> MutexGuard<'l, Log> {
+        let result = self.wake.wait_timeout(log, time);
+        result.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits for `time`, or until the log is closed.
+    pub fn pause(&self, time: Duration) {
+        let deadline = Instant::now() + time;
+        let mut log = self.log();
+        while !self.is_closing()
+            && let Some(left) = deadline.checked_duration_since(Instant::now())
+        {
+            log = self.wait(log, left);
+        }
+    }
+
+    /// Sets the end of the records that were written.
+    pub fn set_written(&self, end: Position) {
+        self.written.store(end.to_number(), Ordering::Release);
+        // Taken so that no waiting thread misses the signal.
+        drop(self.log());
+        self.flushed.notify_all();
+    }
+
+    /// Sets the end of the records of earlier processes.
+    pub fn set_first(&self, first: Position) {
+        self.written.store(first.to_number(), Ordering::Release);
+    }
+
+    /// Waits until all records were written that wait now. Returns false after `time`.
+    pub fn flush(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut log = self.log();
+        let end = log.next.to_number();
+        log.is_urgent = true;
+        self.wake.notify_one();
+        while log.phase == Phase::Open && self.written.load(Ordering::Acquire) < end {
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                return false;
+            };
+            log = self
+                .flushed
+                .wait_timeout(log, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        true
+    }
+
+    /// Returns the number of the list of names of a variation.
+    pub fn number_of_names(&self, variation: &Variation) -> Option<u16> {
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        names.number(variation)
+    }
+
+    /// Writes a response in place of that for the same variant. `is_current` returns false if the resource was changed
+    /// after the response was requested. No change of the resource falls between this check and the place of the
+    /// response in the log.
+    pub fn put(&self, key: &[u8], stored: &StoredResponse, now: Moment, is_current: impl FnOnce() -> bool) {
+        let hashes = self.hashes.load_full();
+        let prepared = hashes
+            .as_ref()
+            .and_then(|hashes| self.prepare(hashes, key, stored, now));
+        let mut log = self.log();
+        if !is_current() {
+            return;
+        }
+        // The log may have been emptied and opened again, with other hashes.
+        let is_open = log.phase == Phase::Open
+            && hashes.is_some_and(|hashes| self.hashes.load().as_ref().is_some_and(|now| Arc::ptr_eq(now, &hashes)));
+        match prepared {
+            Some((header, head, mut entry)) if is_open && log.has_room(header.length()) => {
+                entry.position = log.append(header, head, stored.body.clone());
+                self.index.insert(entry);
+                self.stats.written.fetch_add(1, Ordering::Relaxed);
+                drop(log);
+                self.wake.notify_one();
+            }
+            // The response in memory is newer than that on disk.
+            _ => {
+                self.stats.skipped.fetch_add(1, Ordering::Relaxed);
+                self.remove_locked(log, key);
+            }
+        }
+    }
+
+    /// Returns the record of a response; `None` if the response is not one for the disk.
+    fn prepare(
+        &self,
+        hashes: &Hashes,
+        key: &[u8],
+        stored: &StoredResponse,
+        now: Moment,
+    ) -> Option<(Header, Vec<u8>, Entry)> {
+        let terms = stored.terms.to_persistent(now);
+        if terms.fresh_ms() < MIN_FRESH_MS {
+            return None;
+        }
+        let head = record::encode_response(key, stored, now)?;
+        let hash = hashes.of_key(key);
+        let variant = hashes.of_variation(&stored.variation);
+        let header = Header::new(Kind::Response, hash, variant, head.len(), stored.body.len())?;
+        let expires = match stored.has_validator() {
+            true => u32::MAX,
+            false => u32::try_from(terms.useful_until()).unwrap_or(u32::MAX),
+        };
+        let entry = Entry {
+            hash,
+            position: Position::default(),
+            length: u32::try_from(header.length()).ok()?,
+            variant,
+            expires,
+            names: self.number_of_names(&stored.variation)?,
+            is_hit: false,
+        };
+        Some((header, head, entry))
+    }
+
+    /// Drops all responses for a key, also after a restart.
+    pub fn remove(&self, key: &[u8]) {
+        let log = self.log();
+        self.remove_locked(log, key);
+    }
+
+    fn remove_locked(&self, mut log: MutexGuard<'_, Log>, key: &[u8]) {
+        match log.phase {
+            Phase::Opening => log.early.remove(self.hash_of(key), key),
+            Phase::Open => {
+                if self
+                    .hash_of(key)
+                    .is_some_and(|hash| self.append_removal(&mut log, hash))
+                {
+                    self.after_change(log);
+                }
+            }
+            Phase::Closed => {}
+        }
+    }
+
+    /// Returns the hash of a key, if the seed is known. Call it with the lock of the log.
+    pub fn hash_of(&self, key: &[u8]) -> Option<u64> {
+        self.hashes.load().as_ref().map(|hashes| hashes.of_key(key))
+    }
+
+    /// Drops all responses for a hash. Returns true if there were some, so that a removal was appended.
+    pub fn append_removal(&self, log: &mut Log, hash: u64) -> bool {
+        let is_removed = self.index.remove(hash) > 0;
+        if let Some(header) = Header::new(Kind::Removal, hash, 0, 0, 0).filter(|_| is_removed) {
+            log.append(header, Vec::new(), Bytes::new());
+        }
+        is_removed
+    }
+
+    /// Drops all responses that some purges select, also after a restart.
+    pub fn purge(&self, purges: &[Purge]) {
+        let mut log = self.log();
+        for purge in purges {
+            match log.phase {
+                Phase::Opening => log.early.purge(purge),
+                Phase::Open => self.append_purge(&mut log, purge),
+                Phase::Closed => {}
+            }
+        }
+        self.after_change(log);
+    }
+
+    /// Appends a purge, and applies it to all earlier responses.
+    pub fn append_purge(&self, log: &mut Log, purge: &Purge) {
+        let head = record::encode_purge(purge);
+        match Header::new(Kind::Purge, 0, 0, head.len(), 0) {
+            Some(header) => {
+                let position = log.append(header, head, Bytes::new());
+                self.ban(position, purge.clone());
+            }
+            // No URL or tag is that long. Everything is more than the purge selects.
+            None => self.append_purge(log, &Purge::everything()),
+        }
+    }
+
+    /// Wakes the thread after a change that must be written soon. Gives the log up if the disk does not respond.
+    fn after_change(&self, mut log: MutexGuard<'_, Log>) {
+        log.is_urgent = true;
+        if log.is_overrun && log.phase == Phase::Open {
+            self.is_ready.store(false, Ordering::SeqCst);
+            log.close(true);
+        }
+        drop(log);
+        self.wake.notify_one();
+    }
+
+    /// Applies a purge to all responses before its position.
+    pub fn ban(&self, position: Position, purge: Purge) {
+        let mut bans = self.bans();
+        if purge.site.is_none() && purge.selection == Selection::Everything {
+            bans.clear();
+            drop(bans);
+            self.index.clear();
+        } else if let Some(until) = bans.add(position, purge) {
+            drop(bans);
+            self.index.retain(|entry| entry.position > until);
+        }
+    }
+
+    /// Returns true if a purge selects a response.
+    pub fn is_banned(&self, position: Position, head: &record::ResponseHead<'_>) -> bool {
+        self.current_bans().select(position, head.key, head.url, &head.tags)
+    }
+
+    /// Returns the entry of the response that a request with these fields selects, without waiting for the disk.
+    pub fn find(&self, key: &[u8], request: &Fields<'_>, now_unix: u64) -> Option<Entry> {
+        if !self.is_ready.load(Ordering::Acquire) {
+            return None;
+        }
+        let hashes = self.hashes.load();
+        let hashes = hashes.as_ref()?;
+        let hash = hashes.of_key(key);
+        let found = self.index.find(hash);
+        if found.is_empty() {
+            return None;
+        }
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let mut last = None;
+        let selected = found.iter().rev().find(|entry| {
+            let tag = match last {
+                Some((number, tag)) if number == entry.names => tag,
+                _ => names
+                    .variation(entry.names, request)
+                    .map(|variation| hashes.of_variation(&variation)),
+            };
+            last = Some((entry.names, tag));
+            tag == Some(entry.variant)
+        })?;
+        let is_written = selected.position.to_number() < self.written.load(Ordering::Acquire);
+        if !is_written || u64::from(selected.expires) < now_unix {
+            return None;
+        }
+        if !selected.is_hit {
+            self.index.mark_hit(hash, selected.position);
+        }
+        Some(*selected)
+    }
+
+    /// Reads a response. Waits for the disk. Returns `None` if it is not there any longer, or damaged.
+    pub fn read(&self, entry: &Entry, key: &[u8], now: Moment) -> Option<StoredResponse> {
+        let folder = self.folder()?;
+        let result = folder
+            .open_segment(entry.position.segment)
+            .and_then(|file| read_record(&file, entry));
+        let (head, body) = match result {
+            Ok(record) => record,
+            // The segment was dropped meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                self.index.remove_at(entry.hash, entry.position);
+                self.stats.fail(&format!("cannot read a response: {error}"));
+                return None;
+            }
+        };
+        let Some(response) = record::decode_response(&head) else {
+            self.index.remove_at(entry.hash, entry.position);
+            self.stats.fail("a response is damaged");
+            return None;
+        };
+        // Another key has the same hash.
+        if response.key != key {
+            return None;
+        }
+        if self.is_banned(entry.position, &response) {
+            self.index.remove_at(entry.hash, entry.position);
+            return None;
+        }
+        response.into_stored(body, now)
+    }
+}
+
+/// Reads head and body of a response, and checks them.
+pub(super) fn read_record(file: &File, entry: &Entry) -> io::Result<(Bytes, Bytes)> {
+    let mut bytes = vec![0; entry.length as usize];
+    file.read_exact_at(&mut bytes, u64::from(entry.position.offset))?;
+    let damaged = || io::Error::other("a record is damaged");
+    let header = Header::decode(&bytes).ok_or_else(damaged)?;
+    let is_same = header.kind == Kind::Response
+        && header.position == entry.position
+        && header.hash == entry.hash
+        && header.length() == u64::from(entry.length);
+    if !is_same {
+        return Err(damaged());
+    }
+    let bytes = Bytes::from(bytes);
+    let body_at = HEADER + header.head as usize;
+    let (head, body) = (bytes.slice(HEADER..body_at), bytes.slice(body_at..));
+    match record::crc(&head) == header.head_crc && record::crc(&body) == header.body_crc {
+        true => Ok((head, body)),
+        false => Err(damaged()),
+    }
+}

@@ -1,0 +1,35 @@
+//! Counters of the log.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters since the start of the server.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    /// Responses that were read.
+    pub hits: AtomicU64,
+    /// Responses that were appended.
+    pub written: AtomicU64,
+    /// Responses in memory that were not appended.
+    pub skipped: AtomicU64,
+    /// Reads that were not made, or not waited for, because the disk is busy.
+    pub busy: AtomicU64,
+    /// Failed reads and writes, and damaged records.
+    pub errors: AtomicU64,
+    /// Segments with an incomplete end.
+    pub torn: AtomicU64,
+    /// Responses that were kept because they were used, when their segment was dropped.
+    pub kept: AtomicU64,
+    /// Size of all segments in bytes.
+    pub size: AtomicU64,
+}
+
+impl Stats {
+    /// Counts an error, and logs it if there were few.
+    pub fn fail(&self, message: &str) {
+        let count = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
+        // A disk that fails often has a line for 1, 2, 4, … errors.
+        if count.is_power_of_two() {
+            tracing::warn!("response cache on disk: {message}; the request was forwarded ({count} errors so far)");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Thread of the log: waits for the folder, reads the index, and writes records until the log is closed.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::eviction::IsInMemory;
+use super::folder::{Folder, State, boot_id};
+use super::log::EarlyChanges;
+use super::recovery::{self, RecoveryError};
+use super::shared::Shared;
+use super::writer::{WRITE, Writer};
+
+/// Time between two attempts to take the lock of another process.
+const LOCK_RETRY: Duration = Duration::from_millis(500);
+
+/// Time until the log is opened again after an error.
+const ERROR_RETRY: Duration = Duration::from_secs(60);
+
+/// Time for which the first waiting record waits for others, so that writes are large.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Time after which the thread looks for a change of the capacity.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Minimum and maximum size of a segment in bytes. The log has at least 16 segments.
+const SEGMENT: (u64, u64) = (1 << 20, 64 << 20);
+
+/// Returns the size of a segment of a log with this capacity.
+pub(super) fn segment_size(capacity: u64) -> u32 {
+    let size = (capacity / 16).clamp(SEGMENT.0, SEGMENT.1);
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
+/// Runs until the log is closed. After a panic, the log is emptied, because changes would be missing there.
+pub(super) fn run(shared: &Shared, is_in_memory: &IsInMemory) {
+    let serve = AssertUnwindSafe(|| serve_all(shared, is_in_memory));
+    if catch_unwind(serve).is_err() {
+        shared.close();
+        tracing::error!("response cache on disk: its thread has panicked, so it is off");
+        if let Some(Err(error)) = shared.folder().map(|folder| folder.remove_all()) {
+            tracing::warn!("response cache on disk: it cannot be emptied: {error}");
+        }
+    }
+}
+
+fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
+    let (mut must_clear, mut reported) = (false, String::new());
+    // Changes that were made before the log was open have to reach it, even if the server stops.
+    while !shared.is_closing() || !shared.log().early.is_empty() {
+        let mut report = |message: String, is_error: bool| {
+            let path = shared.path.display();
+            match message == reported {
+                true => {}
+                false if is_error => tracing::warn!("response cache on disk: {path}: {message}; it is off until then"),
+                false => tracing::info!("response cache on disk: {path}: {message}"),
+            }
+            reported = message;
+        };
+        match Writer::open(shared, is_in_memory, must_clear) {
+            Ok(Some(mut writer)) => {
+                reported.clear();
+                match writer.serve() {
+                    Ok(()) => return writer.close(),
+                    Err(error) => {
+                        shared.stats.errors.fetch_add(1, Ordering::Relaxed);
+                        must_clear = true;
+                        writer.abandon();
+                        let path = shared.path.display();
+                        tracing::warn!(
+                            "response cache on disk: {path}: {error}; it was emptied, and is off for {} seconds",
+                            ERROR_RETRY.as_secs()
+                        );
+                        shared.pause(ERROR_RETRY);
+                    }
+                }
+            }
+            Ok(None) | Err(RecoveryError::System(_)) if shared.is_closing() => return,
+            Ok(None) => {
+                report(
+                    "another process uses it; this one continues with it afterwards".to_owned(),
+                    false,
+                );
+                shared.pause(LOCK_RETRY);
+            }
+            Err(RecoveryError::System(error)) => {
+                report(format!("{error}; it is tried again each minute"), true);
+                shared.pause(ERROR_RETRY);
+            }
+            Err(RecoveryError::Closed | RecoveryError::TooLong) => {}
+        }
+    }
+}
+
+/// Returns the time in seconds since 1970.
+fn unix_s() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+impl<'s> Writer<'s> {
+    /// Opens the folder, and reads the index. `must_clear`: the segments must not be used, because changes are missing
+    /// there. Returns `None` while another process uses the folder.
+    fn open(
+        shared: &'s Shared,
+        is_in_memory: &'s IsInMemory,
+        must_clear: bool,
+    ) -> Result<Option<Writer<'s>>, RecoveryError> {
+        let Some(folder) = Folder::open(&shared.path).map_err(RecoveryError::System)? else {
+            return Ok(None);
+        };
+        let mut writer = Writer {
+            shared,
+            folder: Arc::new(folder),
+            is_in_memory,
+            seed: 0,
+            segment_size: segment_size(shared.capacity.load(Ordering::Relaxed)),
+            segments: VecDeque::new(),
+            active: None,
+            end: 0,
+            buffer: Vec::new(),
+        };
+        match writer.load(must_clear) {
+            Ok(()) => Ok(Some(writer)),
+            Err(error) => {
+                writer.leave();
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads the index.
+    fn load(&mut self, must_clear: bool) -> Result<(), RecoveryError> {
+        let (shared, system) = (self.shared, RecoveryError::System);
+        let state = self.folder.state().map_err(system)?;
+        let state = match state.filter(|state| state.is_complete() && !must_clear) {
+            Some(state) => state,
+            None => {
+                self.folder.remove_all().map_err(system)?;
+                State::new()
+            }
+        };
+        let current = State {
+            boot: boot_id(),
+            is_closed: false,
+            ..state
+        };
+        // On disk before the first change of the segments.
+        self.folder.set_state(&current).map_err(system)?;
+        self.seed = current.seed;
+        self.segments = self.folder.segments().map_err(system)?.into();
+        shared.set_folder(Some(Arc::clone(&self.folder)), self.seed);
+        let result = recovery::replay(shared, self.segments.make_contiguous(), unix_s());
+        match result {
+            Ok(()) | Err(RecoveryError::Closed) => {}
+            Err(error) => {
+                let why = match error {
+                    RecoveryError::System(error) => error.to_string(),
+                    _ => "reading its index took too long".to_owned(),
+                };
+                tracing::warn!("response cache on disk: {why}; it was emptied");
+                self.clear().map_err(system)?;
+            }
+        }
+        self.begin().map_err(system)
+    }
+
+    /// Applies the changes since the start of the server, and opens the log.
+    fn begin(&mut self) -> io::Result<()> {
+        let shared = self.shared;
+        let mut log = shared.log();
+        // The next process does not know of changes that are not applied here.
+        while log.early.are_lost || shared.is_closing() && !log.early.is_empty() {
+            log.early = EarlyChanges::default();
+            drop(log);
+            self.clear()?;
+            log = shared.log();
+        }
+        if shared.is_closing() {
+            return Ok(());
+        }
+        let early = std::mem::take(&mut log.early);
+        let first = self.segments.back().map_or(0, |(last, _)| last.wrapping_add(1));
+        log.open(first, self.segment_size);
+        shared.set_first(log.next);
+        let hashes = early.keys.iter().filter_map(|key| shared.hash_of(key));
+        for hash in hashes.chain(early.hashes.iter().copied()) {
+            shared.append_removal(&mut log, hash);
+        }
+        for purge in &early.purges {
+            shared.append_purge(&mut log, purge);
+        }
+        let (objects, bytes) = (shared.index.len(), shared.index.bytes());
+        shared.is_ready.store(true, Ordering::Release);
+        drop(log);
+        tracing::info!("response cache on disk: {objects} responses of {bytes} bytes can be used");
+        self.count_size();
+        Ok(())
+    }
+
+    /// Writes records until the log is closed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the file system after which the log has to be emptied.
+    fn serve(&mut self) -> io::Result<()> {
+        let shared = self.shared;
+        self.fit()?;
+        loop {
+            let mut log = shared.log();
+            if log.is_overrun {
+                return Err(io::Error::other("the disk is too slow for removals and purges"));
+            }
+            if log.waiting.is_empty() {
+                if shared.is_closing() {
+                    return Ok(());
+                }
+                log = shared.wait(log, IDLE);
+            }
+            if !log.waiting.is_empty() && !log.is_urgent && !shared.is_closing() {
+                log = shared.wait(log, GATHER);
+            }
+            let records = log.take(WRITE as u64);
+            drop(log);
+            if let Some(last) = records.last() {
+                let end = last.header.end();
+                self.write(records)?;
+                shared.set_written(end);
+            }
+            self.fit()?;
+        }
+    }
+
+    /// Ends the log after an error.
+    fn abandon(mut self) {
+        let shared = self.shared;
+        let mut log = shared.log();
+        shared.is_ready.store(false, Ordering::SeqCst);
+        log.close(false);
+        drop(log);
+        if let Err(error) = self.clear() {
+            tracing::warn!("response cache on disk: it cannot be emptied: {error}");
+        }
+        self.count_size();
+        self.leave();
+    }
+
+    /// Ends the log, so that the next process can continue with it.
+    fn close(mut self) {
+        let ended = match self.shared.is_discarded.load(Ordering::SeqCst) {
+            true => self.clear(),
+            false => self.flush().and_then(|()| self.seal()),
+        };
+        let result = ended.and_then(|()| {
+            self.folder.set_state(&State {
+                seed: self.seed,
+                boot: boot_id(),
+                is_closed: true,
+            })
+        });
+        if let Err(error) = result {
+            tracing::warn!("response cache on disk: it cannot be completed: {error}");
+        }
+        self.leave();
+    }
+
+    /// Lets another process take the folder.
+    fn leave(&self) {
+        let mut log = self.shared.log();
+        log.early.forget_hashes();
+        self.shared.set_folder(None, 0);
+        drop(log);
+        self.folder.unlock();
+    }
+}

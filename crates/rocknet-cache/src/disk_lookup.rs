@@ -1,0 +1,57 @@
+//! Lookup of a response on disk that is not in memory.
+
+use std::task::Poll;
+use std::time::Duration;
+
+use rocknet_config::model::Priority;
+use rocknet_handler::services::Services;
+use rocknet_proto::request::Request;
+
+use crate::cached_route::CachedRoute;
+use crate::disk;
+use crate::fill::{FILL_SHARE, Reserved};
+use crate::key::Key;
+use crate::plan::Found;
+use crate::policy::NotStored;
+
+/// Maximum time for reading a response. After it, the request is forwarded.
+const MAX_WAIT: Duration = Duration::from_millis(500);
+
+/// Looks a response up on disk that is not in memory, and stores it in memory. Returns `None` if no response was found,
+/// if the disk is busy, or if the resource was changed meanwhile: if `is_current` returns false.
+pub(crate) async fn look_up(
+    cached: &CachedRoute,
+    key: &Key,
+    request: &Request<'_>,
+    services: &Services,
+    is_current: impl Fn() -> bool,
+) -> Option<Found> {
+    let disk = cached.disk()?;
+    let now = disk::moment(services);
+    let limit = cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE;
+    let reserve = |size| Reserved::new(&cached.responses.budget, size, limit);
+    let read = disk.start_read(key, &request.fields, now, reserve)?;
+    let mut job = std::pin::pin!(services.pool.spawn(Priority::Normal, read));
+    let deadline = services.wheel.deadline();
+    deadline.set(services.wheel.ticks(MAX_WAIT));
+    let result = std::future::poll_fn(|context| match job.as_mut().poll(context) {
+        Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+    })
+    .await;
+    let Some(Ok(read)) = result else {
+        disk.count_busy();
+        return None;
+    };
+    let (stored, _reserved) = read?;
+    // The tag of the variant is only a hash.
+    if !stored.variation.matches(&request.fields) {
+        return None;
+    }
+    if cached.memory.put(key, &stored, &is_current) == Err(NotStored::Purged) || !is_current() {
+        return None;
+    }
+    disk.count_hit();
+    Some(cached.judge(stored, request, services))
+}
