@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rocknet_handler::response::{ErrorPage, FieldList, Response};
-use rocknet_handler::stored::{CodedForms, Stored};
+use rocknet_handler::stored::{CodedForms, MAX_CODED, Stored};
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::semantics::conditional::Validators;
 use rocknet_proto::semantics::date;
@@ -181,6 +181,7 @@ impl StoredResponse {
 fn coded_size(fields: &FieldList, is_negotiated: bool, size: usize) -> usize {
     let is_compressible = |value: &str| is_compressible(value.as_bytes());
     let is_coded = !is_negotiated
+        && size <= MAX_CODED
         && !fields.contains(KnownField::ContentEncoding)
         && fields.value("Content-Type").is_some_and(is_compressible);
     if is_coded { size / 2 } else { 0 }

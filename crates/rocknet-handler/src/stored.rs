@@ -14,6 +14,9 @@ pub trait Stored: Debug + Send + Sync {
     fn coded_forms(&self) -> &CodedForms;
 }
 
+/// Maximum size in bytes of a body whose coded forms are kept. Longer bodies are encoded while they are sent.
+pub const MAX_CODED: usize = 1024 * 1024;
+
 /// Codings of the forms.
 const CODINGS: [Coding; 3] = [Coding::Br, Coding::Zstd, Coding::Gzip];
 

@@ -252,7 +252,8 @@ impl Table {
         hash_of(&self.hasher, key)
     }
 
-    /// Forgets requests until there is room for one more: first those that were not repeated, then all.
+    /// Forgets requests until there is room for one more: first those that were not repeated, then those whose response
+    /// was not sent again, then half of them.
     fn make_room(&mut self, bytes: usize, now_ms: u64) {
         let is_full = |table: &Table| table.slots.len() >= MAX_SLOTS || table.bytes + bytes > MAX_BYTES;
         if is_full(self) {
@@ -261,8 +262,12 @@ impl Table {
         if is_full(self) {
             self.retain(|slot| slot.is_used);
         }
-        if is_full(self) {
-            self.retain(|_| false);
+        while is_full(self) {
+            let mut is_dropped = false;
+            self.retain(|_| {
+                is_dropped = !is_dropped;
+                !is_dropped
+            });
         }
     }
 
@@ -291,10 +296,11 @@ impl Table {
     }
 }
 
-/// Returns the hash of a request. Requests that differ in `Accept-Encoding` alone share it, because there are few.
+/// Returns the hash of a request. It covers all parts that clients choose, so that no client can make requests with the
+/// same hash.
 #[inline]
 fn hash_of(hasher: &RandomState, key: RequestKey<'_>) -> u64 {
-    hasher.hash_one((key.site, key.authority, key.target))
+    hasher.hash_one((key.site, key.authority, key.target, key.accept_encoding))
 }
 
 impl WorkerLocal for ReadyResponses {

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rocknet_config::model::Priority;
 use rocknet_handler::filter::{DeferredFilter, Filter, FilterContext, Phase};
-use rocknet_handler::stored::Stored;
+use rocknet_handler::stored::{MAX_CODED, Stored};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::method::Method;
 use rocknet_proto::semantics::media_type::is_compressible;
@@ -43,7 +43,7 @@ use stream::{CodedStream, MAX_INLINE, SinglePiece, UnsentBody};
 /// Maximum size in bytes of a body in memory that one job encodes completely, so that its length is known before the
 /// head is sent. A longer body is sent while it is encoded, because the job would take more than 20 ms while the client
 /// waits.
-const MAX_WHOLE: usize = 1024 * 1024;
+const MAX_WHOLE: usize = MAX_CODED;
 
 /// The filter that applies content codings. All workers share it, and with it the limit on the memory of encoders.
 pub struct Encode {

@@ -122,6 +122,17 @@ fn memory_is_bounded_and_requests_in_use_stay() {
         assert!(all.slots.len() <= MAX_SLOTS && all.bytes <= MAX_BYTES);
     }
     assert!(table.get(key("/used"), 10).is_some());
+    // More responses in use than there is room for.
+    for number in 0..2 * MAX_SLOTS {
+        let target = format!("/{number}");
+        (0..2).for_each(|_| drop(table.note(key(&target), 20)));
+        table.keep(key(&target), ready(u64::MAX, &is_current, 20));
+        assert!(table.get(key(&target), 20).is_some(), "{target}");
+        let all = table.0.borrow();
+        assert!(all.slots.len() <= MAX_SLOTS);
+        assert!(all.bytes <= MAX_BYTES + 2 * MAX_REQUEST, "{}", all.bytes);
+    }
+    assert!(table.0.borrow().slots.len() >= MAX_SLOTS / 4);
     let longest = "x".repeat(MAX_REQUEST);
     assert!(!table.note(key(&longest), 10) && !table.note(key(&longest), 10));
     table.release();
