@@ -80,6 +80,10 @@ impl Environment for ServerEnvironment<'_> {
         rocknet_config::htpasswd::inspect(file)
     }
 
+    fn url_key_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
+        rocknet_config::url_keys::inspect(file)
+    }
+
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         read_all_roots(files).err()
     }

@@ -290,7 +290,7 @@ fn remove_leftovers(folder: &Path) {
 const PRIVATE: u32 = 0o700;
 
 /// Folders that RockNet creates in the state folder.
-pub const OWN_FOLDERS: [&str; 7] = ["acme", "admin", "bans", "local", "php", "quic", "responses"];
+pub const OWN_FOLDERS: [&str; 8] = ["acme", "admin", "bans", "local", "php", "quic", "responses", "urls"];
 
 /// Maximum size of an item in bytes. A chain with its key has a few KiB.
 const MAX_ITEM_BYTES: u64 = 1 << 20;

@@ -48,7 +48,7 @@ pub enum CertificatePart {
     Ocsp,
 }
 
-/// Finding about a password file.
+/// Finding about a password file, or about a file with keys of signed URLs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PasswordFileFinding {
     /// `Error` if the file cannot be used.
@@ -104,6 +104,12 @@ pub trait Environment {
     /// Reads a password file as the server does, and returns the findings. The default implementation returns no
     /// findings.
     fn password_file_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
+        Vec::new()
+    }
+
+    /// Reads a file with keys of signed URLs as the server does, and returns the findings. The default implementation
+    /// returns no findings.
+    fn url_key_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
         Vec::new()
     }
 

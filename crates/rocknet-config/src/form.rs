@@ -6,7 +6,7 @@ use crate::keys::{self, Key, Kind, Section, Word};
 #[derive(Debug)]
 pub struct Field {
     /// Path of the key below the site, such as `["limits", "body_size"]`. That of a field of the server begins with
-    /// `server`.
+    /// `server`, or is `["ban"]`.
     pub path: &'static [&'static str],
     /// Label in the words of an operator.
     pub label: &'static str,
@@ -84,6 +84,7 @@ pub const SERVER_FIELDS: &[Field] = &[
     field(&["server", "mode"], "Ports of websites without their own", SERVER),
     field(&["server", "workers"], "Worker threads for each port", SERVER),
     field(&["server", "backend"], "I/O back end", SERVER),
+    field(&["ban"], "Ban clients that guess passwords or scan", SERVER),
 ];
 
 const fn field(path: &'static [&'static str], label: &'static str, group: &'static str) -> Field {
@@ -120,12 +121,13 @@ impl Field {
 
     /// Returns true for a field of the server, whose path begins at the top of the configuration.
     pub fn is_of_server(&self) -> bool {
-        self.path.first() == Some(&"server")
+        matches!(self.path.first(), Some(&"server" | &"ban"))
     }
 
     /// Returns the key in the table of keys; `None` if the table has no such key, which a test excludes.
     pub fn key(&self) -> Option<&'static Key> {
         match *self.path {
+            ["ban"] => keys::find(Section::Top, "ban"),
             [name] => keys::find(Section::Site, name),
             ["limits", name] => keys::find(Section::SiteLimits, name),
             ["server", name] => keys::find(Section::Server, name),

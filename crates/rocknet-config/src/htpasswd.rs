@@ -129,6 +129,14 @@ fn parse_line(bytes: &[u8]) -> Result<(&str, PasswordHash), LineErrorKind> {
 ///
 /// Fails if the file cannot be read or parsed, exceeds a bound, or is writable by every user of the machine.
 pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
+    let (bytes, stamp) = read_bytes(path, MAX_FILE_BYTES as u64)?;
+    parse(&bytes)
+        .map(|users| (users, stamp))
+        .map_err(PasswordFileError::Lines)
+}
+
+/// Reads a file with secrets of at most `max` bytes. Fails as [`read`] does, but parses nothing.
+pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<(Vec<u8>, Stamp), PasswordFileError> {
     // The checks apply to the opened file, because the path may lead to another file a moment later.
     let file = stamp::open(path).map_err(|error| match Stamp::of(path) {
         // A socket cannot be opened.
@@ -147,16 +155,14 @@ pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
         return Err(PasswordFileError::WritableByAll);
     }
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES as u64 + 1)
+    file.take(max + 1)
         .read_to_end(&mut bytes)
         .map_err(PasswordFileError::Unreadable)?;
-    if bytes.len() > MAX_FILE_BYTES {
+    if bytes.len() as u64 > max {
         return Err(PasswordFileError::TooLarge);
     }
     // The stamp was taken before the read, so that the next check notices a change during the read.
-    parse(&bytes)
-        .map(|users| (users, before))
-        .map_err(PasswordFileError::Lines)
+    Ok((bytes, before))
 }
 
 /// Returns the findings about a file, for the check of a configuration.

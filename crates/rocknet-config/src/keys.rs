@@ -23,6 +23,7 @@ mod response_cache;
 mod rewriting;
 pub(crate) mod rule;
 mod server;
+mod signed_urls;
 mod site;
 mod target;
 pub(crate) mod tls;
@@ -65,6 +66,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         cgi::KEYS,
         controller::KEYS,
         access::KEYS,
+        signed_urls::KEYS,
         limit::KEYS,
         admin::KEYS,
         tracing::KEYS,

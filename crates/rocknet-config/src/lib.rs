@@ -52,6 +52,7 @@ pub mod keys;
 pub mod model;
 pub mod reference;
 pub mod template;
+pub mod url_keys;
 
 mod binding;
 mod check;

@@ -23,6 +23,7 @@ pub(crate) mod proxy;
 pub(crate) mod regex;
 pub(crate) mod response_cache;
 pub(crate) mod settings;
+pub(crate) mod signed_urls;
 pub(crate) mod socket;
 pub(crate) mod typed;
 pub(crate) mod upstream_tls;

@@ -28,7 +28,16 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
         Section::ResponseCache => ("cache", &[]),
         Section::Auth => (
             "auth",
-            &["realm", "users", "file", "forward", "headers", "user_field", "timeout"],
+            &[
+                "realm",
+                "users",
+                "file",
+                "forward",
+                "headers",
+                "user_field",
+                "timeout",
+                "signed",
+            ],
         ),
         Section::Limit => (
             "limit",

@@ -181,6 +181,7 @@ fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
         upstream: None,
         cache_status: "",
         stored: None,
+        is_no_offence: false,
     }
 }
 
@@ -279,6 +280,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         upstream: None,
         cache_status: "",
         stored: None,
+        is_no_offence: false,
     }
 }
 
@@ -308,6 +310,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         upstream: None,
         cache_status: "",
         stored: None,
+        is_no_offence: false,
     }
 }
 
@@ -342,6 +345,7 @@ pub fn response_of(asset: &Asset, variant: &Variant) -> Response {
         upstream: None,
         cache_status: "",
         stored: None,
+        is_no_offence: false,
     }
 }
 

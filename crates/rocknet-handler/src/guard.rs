@@ -45,6 +45,12 @@ impl Held {
     pub fn keep(&self, value: impl Any) {
         self.0.borrow_mut().push(Box::new(value));
     }
+
+    /// Returns the first result that `find` returns for a value of this type; `None` if it returns none.
+    pub fn find<T: Any, R>(&self, find: impl FnMut(&T) -> Option<R>) -> Option<R> {
+        let values = self.0.borrow();
+        values.iter().filter_map(|value| value.downcast_ref()).find_map(find)
+    }
 }
 
 /// Decision about a request: the result of its admission, or the response to a request that is not admitted.
@@ -66,7 +72,7 @@ impl Admitted {
     }
 }
 
-/// Identity of a client that an authority has established, as header fields.
+/// Identity of a client that an authority has established, as header fields; or the signature of a signed URL.
 #[derive(Debug, Default)]
 pub struct Identity {
     /// Names of the fields by which handlers recognize the identity. Fields of the client with these names are removed.
@@ -77,12 +83,23 @@ pub struct Identity {
     pub cookies: FieldList,
     /// True if the response depends on the identity, so that it is not shared with other clients.
     pub is_personal: bool,
+    /// Last parameter of the query, which only the guard needs: the signature of the URL. Handlers, rules and caches
+    /// get the request without it. `None`: the query remains.
+    pub signature: Option<Box<[u8]>>,
 }
 
 impl Identity {
-    /// Returns the request with the fields of the identity in place of those of the client. A field whose name
-    /// applications cannot distinguish from one of the names, such as `Remote_User`, is removed, too.
+    /// Returns true if the request has fields of the identity.
+    pub fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Returns the request with the fields of the identity in place of those of the client, or without the signature. A
+    /// field whose name applications cannot distinguish from one of the names, such as `Remote_User`, is removed, too.
     pub fn apply(&self, request: &OwnedRequest) -> OwnedRequest {
+        if let Some(signature) = &self.signature {
+            return request.without_last_parameter(signature);
+        }
         let is_removed = |name: &[u8]| self.names.iter().any(|own| cgi_names::are_same(name, own.as_bytes()));
         let added = self.fields.iter();
         let added = added.map(|(name, value)| (name.as_bytes(), &**value));

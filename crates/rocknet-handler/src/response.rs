@@ -41,6 +41,8 @@ pub struct Response {
     pub cache_status: &'static str,
     /// Stored response that this one is the whole of; `None` for another body.
     pub stored: Option<Arc<dyn Stored>>,
+    /// True if an error status is no sign of misbehaviour of the client, so that it does not count for bans.
+    pub is_no_offence: bool,
 }
 
 /// An upstream and its response time.
@@ -76,6 +78,7 @@ impl Response {
             upstream: None,
             cache_status: "",
             stored: None,
+            is_no_offence: false,
         }
     }
 
@@ -94,6 +97,7 @@ impl Response {
             upstream: None,
             cache_status: "",
             stored: None,
+            is_no_offence: false,
         }
     }
 

@@ -111,7 +111,7 @@ impl Values for RequestValues<'_> {
             Placeholder::Path => path(request.path),
             Placeholder::Query => Cow::Borrowed(request.query.unwrap_or_default()),
             Placeholder::QueryParameter(name) => Cow::Borrowed(parameter(request, name.as_bytes()).unwrap_or_default()),
-            Placeholder::Target => Cow::Borrowed(origin_form(request)),
+            Placeholder::Target => origin_target(request),
             Placeholder::RequestHeader(name) => {
                 let mut values = request.fields.by_name(name.as_bytes());
                 Cow::Borrowed(values.next().unwrap_or_default())
@@ -219,6 +219,18 @@ pub fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
         Some(at) if rest[at] == b'/' => &rest[at..],
         // The path is empty, which means `/`. Such a target with a query is rare enough to be written without it.
         _ => b"/",
+    }
+}
+
+/// Returns the target in origin form, with the query also if the path is empty, as in `http://example.com?a=1`.
+pub fn origin_target<'r>(request: &Request<'r>) -> Cow<'r, [u8]> {
+    let target = origin_form(request);
+    if request.form != TargetForm::Absolute || target != b"/" {
+        return Cow::Borrowed(target);
+    }
+    match memchr::memchr(b'?', request.target) {
+        Some(mark) => Cow::Owned([b"/", &request.target[mark..]].concat()),
+        None => Cow::Borrowed(target),
     }
 }
 

@@ -16,7 +16,7 @@ const MAX_MISSING: usize = 5;
 /// Common directives that are marked `no`, one by one. A directive that becomes available is removed here, and its row
 /// is changed.
 const MISSING: [(Language, &str); 3] = [
-    (Language::Nginx, "secure_link ssi sub_filter"),
+    (Language::Nginx, "ssi sub_filter"),
     (Language::Apache, "AuthType Substitute"),
     (Language::Caddy, "templates"),
 ];

@@ -210,6 +210,33 @@ impl OwnedRequest {
         }
     }
 
+    /// Returns the request without the last parameter of its query, if the query ends with `parameter`. A query with
+    /// this parameter alone is removed. The fields keep the parameter, such as `Referer` of a later request.
+    pub fn without_last_parameter(&self, parameter: &[u8]) -> Self {
+        let mut index = self.index.clone();
+        let (target, query) = (self.view().target, self.view().query);
+        let ends = |text: &[u8]| {
+            let rest = text.strip_suffix(parameter);
+            rest.is_some_and(|rest| rest.is_empty() || matches!(rest.last(), Some(b'?' | b'&')))
+        };
+        let removed = parameter.len() as u32 + 1;
+        if ends(target) && target.len() >= removed as usize {
+            index.target.end -= removed;
+        }
+        if let Some((query, span)) = query.zip(index.query)
+            && ends(query)
+        {
+            index.query = (query.len() > parameter.len()).then(|| ByteSpan {
+                end: span.end - removed,
+                ..span
+            });
+        }
+        Self {
+            bytes: self.bytes.clone(),
+            index,
+        }
+    }
+
     /// Returns the request without the fields of these names, and with `added` fields at the end.
     pub fn with_replaced_fields(&self, removed: &[&[u8]], added: &[(&[u8], &[u8])]) -> Self {
         let is_removed = |name: &[u8]| removed.iter().any(|removed| removed.eq_ignore_ascii_case(name));
@@ -307,6 +334,41 @@ mod tests {
                 assert_eq!(request.fields.get(KnownField::Accept), Some(&b"*/*"[..]));
             }
         }
+    }
+
+    #[test]
+    fn the_last_parameter_can_be_removed() {
+        let without = |target: &str, lookup: Option<&str>| {
+            let mut request = OwnedRequest::synthetic_get(Version::Http11, b"h", target.as_bytes(), &[]);
+            if let Some(lookup) = lookup {
+                request = request.with_lookup_target(lookup.as_bytes());
+            }
+            let once = request.without_last_parameter(b"s=1");
+            let twice = once.without_last_parameter(b"s=1");
+            let parts = |request: &OwnedRequest| {
+                let view = request.view();
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                (text(view.target), text(view.path), view.query.map(text))
+            };
+            assert_eq!(parts(&once), parts(&twice));
+            parts(&once)
+        };
+        for (target, expected, query) in [
+            ("/a?s=1", "/a", None),
+            ("/a?b=2&s=1", "/a?b=2", Some("b=2")),
+            ("/a?&s=1", "/a?", Some("")),
+            ("/a?xs=1", "/a?xs=1", Some("xs=1")),
+            ("/a?s=1&b", "/a?s=1&b", Some("s=1&b")),
+            ("/as=1", "/as=1", None),
+            ("/a", "/a", None),
+        ] {
+            let (got, path, got_query) = without(target, None);
+            assert_eq!((&*got, got_query.as_deref()), (expected, query), "{target}");
+            assert!(path.starts_with("/a"));
+        }
+        // A rewritten request keeps its path.
+        let (target, path, query) = without("/a?s=1", Some("/x?c&s=1"));
+        assert_eq!((&*target, &*path, query.as_deref()), ("/a", "/x", Some("c")));
     }
 
     #[test]

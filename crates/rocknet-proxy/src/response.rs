@@ -58,6 +58,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
         upstream: None,
         cache_status: "",
         stored: None,
+        is_no_offence: false,
     })
 }
 

@@ -34,7 +34,10 @@ use rocknet_config::model::Config;
 use rocknet_control::text;
 use rocknet_limit::bans::{Ban, BanTable, FOREVER};
 use rocknet_limit::offenders::Offenders;
-use rocknet_limit::{Budget, RateTable, Taken};
+use rocknet_limit::{Budget, Rate, RateTable, Taken};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::{Request, split_target};
+use rocknet_proto::semantics::safe_path::SafePath;
 use tracing::Level;
 
 use self::keeper::Keeper;
@@ -44,7 +47,9 @@ use self::rules::Rules;
 use self::store::Store;
 use crate::exchange::Client;
 use crate::log::throttle::Cause;
+use crate::values::origin_form;
 
+pub use self::list_files::inspect as inspect_list;
 pub use self::offence::{Offence, Reason};
 pub use self::report::BanCounters;
 
@@ -67,6 +72,8 @@ pub struct Bans {
     has_login_paths: AtomicBool,
     /// Offences of clients, by kind.
     rates: [RateTable; Offence::ALL.len()],
+    /// Logins of clients that have begun, less those that did not fail.
+    logins: RateTable,
     /// Seed of the hashes of clients, which clients cannot know.
     seed: RandomState,
     offenders: Mutex<Offenders<{ Offence::ALL.len() }>>,
@@ -104,6 +111,7 @@ impl Default for Bans {
             rules: RwLock::default(),
             has_login_paths: AtomicBool::new(false),
             rates: Offence::ALL.map(|_| RateTable::new(&budget)),
+            logins: RateTable::new(&budget),
             seed: RandomState::new(),
             offenders: Mutex::default(),
             counters: Counters::default(),
@@ -213,10 +221,51 @@ impl Bans {
         self.has_login_paths.load(Ordering::Relaxed)
     }
 
-    /// Returns true for the path of a login form. A POST request to it counts as a failed login, unless the response is
-    /// a redirect or a server error.
-    pub fn is_login_path(&self, path: &str) -> bool {
-        self.rules().is_login_path(path)
+    /// Returns true for a POST request to a login form.
+    pub fn is_login(&self, request: &Request<'_>) -> bool {
+        if request.method != Method::Post {
+            return false;
+        }
+        let path = SafePath::parse(split_target(origin_form(request)).0);
+        path.is_ok_and(|path| self.rules().is_login_path(path.as_str()))
+    }
+
+    /// Counts a login of a client as failed before its response is known. Returns the seconds after which the client
+    /// may try again if a further failure would exceed the rate that leads to a ban; `None` if the login may begin.
+    pub fn take_login(&self, client: Client) -> Option<u64> {
+        let (key, rate) = self.login_rate(client)?;
+        match self.logins.take(&rate, key, self.elapsed()) {
+            Taken::Admitted { .. } => None,
+            Taken::Refused { retry_after } => Some(retry_after.div_ceil(1_000_000_000).max(1)),
+        }
+    }
+
+    /// Takes back that a login was counted as failed.
+    pub fn give_back_login(&self, client: Client) {
+        if let Some((key, rate)) = self.login_rate(client) {
+            self.logins.give_back(&rate, key);
+        }
+    }
+
+    /// Returns the key of a client in the table of logins, and the rate of all failed logins up to the one that leads
+    /// to a ban. `None` if failed logins of the client lead to no ban.
+    fn login_rate(&self, client: Client) -> Option<(u64, Rate)> {
+        let Client::Ip { address, .. } = client else {
+            return None;
+        };
+        let rules = self.rules();
+        let (settings, rate) = rules.rate(Offence::Login)?;
+        let is_counted = !settings.dry_run && !rules.is_exempt(address);
+        is_counted.then(|| (self.seed.hash_one(client_network(address)), rate.all))
+    }
+
+    fn forget_logins(&self, key: u64) {
+        self.logins.update(key, self.elapsed(), |full_at| *full_at = 0);
+    }
+
+    /// Returns the time of the rates, in nanoseconds.
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Counts an offence of a client, and bans the client if it has committed too many.
@@ -238,7 +287,7 @@ impl Bans {
         if rules.is_exempt(address) {
             return;
         }
-        let elapsed = self.started.elapsed().as_nanos() as u64;
+        let elapsed = self.elapsed();
         let is_admitted = |rate| {
             matches!(
                 self.rates[kind].take(rate, self.seed.hash_one(key), elapsed),
@@ -260,6 +309,8 @@ impl Bans {
         let (first, max) = (settings.time.as_secs(), settings.max_time.as_secs());
         let reason = Reason::Offence(offence);
         if let Some(ban) = self.clients.ban_again(key, now, first, max, reason) {
+            // After the ban, the client may log in again.
+            self.forget_logins(self.seed.hash_one(key));
             self.counters.bans[kind].fetch_add(1, Ordering::Relaxed);
             let time = text::duration(ban.until - ban.since);
             log_ban(
@@ -342,9 +393,9 @@ impl Bans {
             Some(client) => {
                 // The counted offences are forgotten. Otherwise the next offence would lead to another ban.
                 for rate in &self.rates {
-                    let elapsed = self.started.elapsed().as_nanos() as u64;
-                    rate.update(self.seed.hash_one(client), elapsed, |full_at| *full_at = 0);
+                    rate.update(self.seed.hash_one(client), self.elapsed(), |full_at| *full_at = 0);
                 }
+                self.forget_logins(self.seed.hash_one(client));
                 (address::client_text(client), self.clients.lift(client, now))
             }
             None => {

@@ -31,12 +31,14 @@ pub mod report;
 mod restart_delay;
 pub mod secure_fields;
 pub mod server;
+pub mod signed_url;
 pub mod site;
 pub mod site_table;
 pub mod snapshot;
 pub mod takeover;
 pub mod traces;
 pub mod transport;
+pub mod url_keys;
 pub mod worker;
 
 pub use rocknet_blocking as blocking;

@@ -80,6 +80,7 @@ fn main() -> ExitCode {
         Some(Command::Explain(options)) => cli::explain::run(&options),
         Some(Command::Import(options)) => cli::import::run(&options),
         Some(Command::HashPassword(options)) => cli::hash_password::run(&options),
+        Some(Command::Sign(options)) => cli::sign::run(&options),
         Some(Command::Trust(options)) => cli::trust::run(&options),
         Some(Command::Untrust(options)) => cli::trust::run_untrust(&options),
         Some(Command::Doctor(options)) => cli::doctor::run(&options),

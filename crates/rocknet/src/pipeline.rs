@@ -57,7 +57,7 @@ use rocknet_proto::method::Method;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use self::admission::{Decisions, NotAdmitted};
+use self::admission::{Decisions, Entered, NotAdmitted};
 use self::deferred::{OpenedBody, OwnedIncoming};
 use self::facts::Facts;
 use self::finish::{refuse, respond};
@@ -99,6 +99,12 @@ where
     {
         return Outcome::Started(started);
     }
+    if incoming.request.method == Method::Post
+        && worker.shared.registries.bans.has_login_paths()
+        && let Some(started) = banned::refuse_login(worker, config, incoming, site)
+    {
+        return Outcome::Started(started);
+    }
     if config.needs_preflight
         && let Some(started) = preflight(worker, config, incoming, site, io)
     {
@@ -132,8 +138,9 @@ where
         let routes = config.snapshot.sites[number as usize].routes(incoming.is_secure());
         route::resolve_or_root(routes, incoming.request.path)
     });
+    let admitted = Entered::default();
     Some(respond_without_handler(
-        worker, config, incoming, site, route, None, response, io,
+        worker, config, incoming, site, route, admitted, response, io,
     ))
 }
 
@@ -158,7 +165,8 @@ where
     let Some(number) = site else {
         // The request is in clear text: under TLS, the preflight has rejected an unknown site with 421.
         let response = unknown_site::respond(&config.snapshot, &worker.address, request.authority);
-        return respond_without_handler(worker, config, incoming, None, None, None, response, io);
+        let admitted = Entered::default();
+        return respond_without_handler(worker, config, incoming, None, None, admitted, response, io);
     };
     let site = &config.snapshot.sites[number as usize];
     let routes = site.routes(incoming.is_secure());
@@ -169,7 +177,7 @@ where
             incoming,
             Some(number),
             Some(&routes.root),
-            None,
+            Entered::default(),
             response,
             io,
         );
@@ -185,7 +193,7 @@ where
                 incoming,
                 Some(number),
                 root,
-                None,
+                Entered::default(),
                 fixed::error(status),
                 io,
             );
@@ -254,8 +262,8 @@ where
                 Err(error) => {
                     let status = Status::new(error.status()).unwrap_or(Status::BAD_REQUEST);
                     let route = Some(resolved.endpoint);
-                    let (user, response) = (decisions.user, fixed::error(status));
-                    respond_without_handler(worker, config, &incoming, Some(number), route, user, response, io)
+                    let (admitted, response) = (decisions.into_entered(), fixed::error(status));
+                    respond_without_handler(worker, config, &incoming, Some(number), route, admitted, response, io)
                 }
             };
         }
@@ -287,7 +295,7 @@ where
         incoming,
         Some(number),
         route,
-        decisions.user,
+        decisions.into_entered(),
         response,
         io,
     )
@@ -312,7 +320,8 @@ where
     let endpoint = resolved.endpoint;
     let undecided = match not_admitted {
         NotAdmitted::Refused(response) => {
-            return respond_without_handler(worker, config, incoming, Some(site), Some(endpoint), None, response, io);
+            let (endpoint, admitted) = (Some(endpoint), Entered::default());
+            return respond_without_handler(worker, config, incoming, Some(site), endpoint, admitted, response, io);
         }
         NotAdmitted::Undecided(undecided) => undecided,
     };
@@ -387,7 +396,7 @@ fn respond_without_handler<F, R>(
     incoming: &IncomingRequest<'_, F>,
     site: Option<u32>,
     route: Option<&Arc<Endpoint>>,
-    user: Option<Arc<str>>,
+    admitted: Entered,
     response: Response,
     io: &mut R,
 ) -> StartedExchange
@@ -396,7 +405,8 @@ where
     R: PipelineIo,
 {
     let context = RequestContext::new(worker, config, incoming, site, route.map(Into::into));
-    context.set_user(user);
+    context.set_user(admitted.user);
+    context.identities.replace(admitted.identities);
     if incoming.has_body {
         let limit = body_limit(config, site, incoming.request, incoming.peer, incoming.is_secure());
         if let Err(refusal) = io.limit_body(limit) {

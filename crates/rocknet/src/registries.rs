@@ -11,6 +11,7 @@
 //!              ├─ responses   stored responses of proxies and applications; thread rn-responses, which writes to disk
 //!              ├─ access      verified passwords, and clients that guess passwords
 //!              ├─ bans        banned clients, and offences of clients; thread rn-bans
+//!              ├─ url_keys    key of signed URLs, which the server generates
 //!              ├─ limits      clients that have used up a part of a limit
 //!              ├─ filters     steps that responses pass, with a limit on files that are encoded while they are sent
 //!              ├─ archive_limit  limit on folders that are sent as zip archives
@@ -59,6 +60,7 @@ use crate::limits::LimitRegistry;
 use crate::metrics::RouteLabels;
 use crate::proxy::{Dialer, Upstreams};
 use crate::qlog::QlogWriter;
+use crate::url_keys::UrlKeyStore;
 
 /// The registries of one server.
 pub struct Registries {
@@ -81,6 +83,8 @@ pub struct Registries {
     pub access: Arc<State>,
     /// Banned clients, and offences of clients. A reload keeps them.
     pub bans: Arc<Bans>,
+    /// Key of signed URLs, which the server generates.
+    pub url_keys: UrlKeyStore,
     /// Limits of requests. A reload keeps them, so that clients do not start again.
     pub limits: LimitRegistry,
     /// Filters that responses pass before they are sent.
@@ -128,6 +132,7 @@ impl Registries {
             responses: Arc::default(),
             access: State::new(random_key()),
             bans: Arc::default(),
+            url_keys: UrlKeyStore::default(),
             limits: LimitRegistry::default(),
             filters: filter::all(&encoder_limit),
             encoder_limit,

@@ -70,6 +70,7 @@ const AUTH_SUBREQUESTS: Advice = Equivalent(
     "write auth = { forward = \"http://127.0.0.1:9091/verify\" } with the URL of the server that decides; see \
      docs/forward-auth.md",
 );
+const SIGNED_URLS: Advice = Equivalent("write auth = { signed = true }; see docs/signed-urls.md");
 const BODY_CHANGES: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");
 const CODE: Advice = Equivalent("run your own code by `controller`, `cgi`, `fastcgi` or `proxy`");
 const HTACCESS: Advice = Equivalent(
@@ -164,6 +165,7 @@ const WORDS: &[(&[&str], Advice)] = &[
         &["forward_auth", "auth_request", "forwardauth", "jwt", "oauth2"],
         AUTH_SUBREQUESTS,
     ),
+    (&["secure_link", "secure_link_md5", "secure_link_secret"], SIGNED_URLS),
     (
         &[
             "auth_basic_user_file",

@@ -4,7 +4,7 @@ use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
 use crate::choice::Choice;
-use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Satisfy};
+use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Satisfy, SignedUrls};
 use crate::units;
 use crate::value::settings;
 
@@ -58,8 +58,8 @@ pub(super) const KEYS: &[Key] = &[
         "Users and their password hashes, for HTTP Basic authentication: a request without a valid user and password \
          gets 401. `rocknet hash-password` creates a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
          with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. With \
-         `forward`, another server decides about each request, as `auth_request` of nginx and `forward_auth` of Caddy. The \
-         users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
+         `forward`, another server decides about each request, as `auth_request` of nginx and `forward_auth` of Caddy. With \
+         `signed`, only signed URLs are admitted. The users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
          turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
          for the rest of that minute.",
     )
@@ -67,7 +67,9 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Settings(bound!(
         read: settings::auth,
         render: |settings, _| Rendered::or_off(
-            settings.auth.as_ref().map(auth).or_else(|| settings.forward_auth.as_ref().map(forward_auth))
+            settings.auth.as_ref().map(auth)
+                .or_else(|| settings.forward_auth.as_ref().map(forward_auth))
+                .or_else(|| settings.signed_urls.as_ref().map(signed_urls))
         )
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
@@ -167,6 +169,14 @@ fn forward_auth(forward: &ForwardAuth) -> Rendered {
         quoted(&forward.user_field),
         quoted(&units::format_duration(forward.timeout)),
     ))
+}
+
+/// Renders the origin of the keys of signed URLs.
+fn signed_urls(signed: &SignedUrls) -> Rendered {
+    Rendered::Value(match signed {
+        SignedUrls::Generated => "{ signed = true }".to_owned(),
+        SignedUrls::File(path) => format!("{{ signed = {} }}", quoted(&path.to_string_lossy())),
+    })
 }
 
 /// Renders users without their hashes.

@@ -19,6 +19,7 @@ use super::pattern::Pattern;
 use super::php::Php;
 use super::proxy::Proxy;
 use super::response_cache::ResponseCache;
+use super::signed_urls::SignedUrls;
 use super::source_span::SourceSpan;
 use super::with_defaults::with_defaults;
 use crate::choice::choice;
@@ -98,6 +99,8 @@ with_defaults! {
         pub auth: Option<Auth> = None,
         /// Authentication by an authority that is queried for each request; `None`: no authority is queried.
         pub forward_auth: Option<ForwardAuth> = None,
+        /// Keys of the URLs that are admitted by their signature; `None`: URLs need no signature.
+        pub signed_urls: Option<SignedUrls> = None,
         /// Limits of requests, all of which apply; empty: requests are not limited.
         pub limits: Vec<Limit> = Vec::new(),
         /// Header fields added to every response; an empty value removes a field.
@@ -160,9 +163,9 @@ impl Settings {
         self.access.is_open() && self.auth.is_none() && !self.has_external_auth()
     }
 
-    /// Returns true if an authority other than passwords decides about requests.
+    /// Returns true if something other than passwords decides about requests: an authority, or signatures of URLs.
     pub fn has_external_auth(&self) -> bool {
-        self.forward_auth.is_some()
+        self.forward_auth.is_some() || self.signed_urls.is_some()
     }
 
     /// Returns the limit of the bandwidth of each response; `None` if it is not limited.

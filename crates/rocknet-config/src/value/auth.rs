@@ -9,7 +9,7 @@ use crate::finding::{Code, Severity};
 use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, Settings, is_user_name};
 use crate::source::Span;
-use crate::value::{forward_auth, path};
+use crate::value::{forward_auth, path, signed_urls};
 
 /// Maximum number of users in one `auth`. A larger number belongs in a password file, whose changes take effect
 /// without a reload.
@@ -19,11 +19,17 @@ const MAX_USERS: usize = 1_000;
 const MAX_REALM_BYTES: usize = 128;
 
 /// Keys of the long form of `auth`.
-const LONG_FORM: [&str; 4] = ["realm", "users", "file", "forward"];
+const LONG_FORM: [&str; 5] = ["realm", "users", "file", "forward", "signed"];
 
 /// Reads `auth` into the settings, and replaces what they inherit. Nothing is set if `auth` is off or invalid.
 pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) {
-    (settings.auth, settings.forward_auth) = (None, None);
+    (settings.auth, settings.forward_auth, settings.signed_urls) = (None, None, None);
+    if let Value::Table(table) = &node.value
+        && let Some(signed) = table.node("signed")
+    {
+        settings.signed_urls = signed_urls::build(check, table, signed);
+        return;
+    }
     if let Value::Table(table) = &node.value
         && let Some(forward) = table.node("forward")
     {

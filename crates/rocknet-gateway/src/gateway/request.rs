@@ -53,6 +53,7 @@ impl BackendRequest {
             client,
             tls,
             user,
+            is_personal,
             ..
         } = &self.exchange;
         RequestContext {
@@ -61,6 +62,9 @@ impl BackendRequest {
             client: *client,
             secure: tls.as_deref(),
             user: user.as_deref(),
+            // Applications get the credentials that an authority has read, as with nginx and Caddy: they may be a token
+            // for the application, too.
+            has_verified_password: user.is_some() && !is_personal,
         }
     }
 

@@ -38,8 +38,10 @@ pub struct RequestContext<'a> {
     pub client: Client,
     /// TLS parameters of the connection; `None` for a connection without TLS.
     pub secure: Option<&'a TlsInfo>,
-    /// User whose password the server has verified, if any.
+    /// User whom the server or an authority has authenticated, if any.
     pub user: Option<&'a str>,
+    /// True if the server has verified the password of the user itself, so that no application needs it.
+    pub has_verified_password: bool,
 }
 
 /// Header fields for which [`write_fields`] writes no variable from the field list: connection fields, `Expect`, fields
@@ -124,7 +126,7 @@ pub fn write(
         }
         params.put(b"REMOTE_USER", user.as_bytes())?;
     }
-    write_fields(params, request, context.user.is_some())
+    write_fields(params, request, context.has_verified_password)
 }
 
 /// Returns true if the request has a user and password (RFC 7617).

@@ -203,6 +203,7 @@ impl H2Response {
             upstream: None,
             cache_status: "",
             stored: None,
+            is_no_offence: false,
         })
     }
 }

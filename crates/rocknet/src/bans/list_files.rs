@@ -124,18 +124,20 @@ fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
 }
 
+/// Returns the number of entries of a file, and that of its lines that are skipped.
+///
+/// # Errors
+///
+/// Returns the reason for which the file cannot be used.
+pub fn inspect(path: &Path) -> Result<(usize, usize), String> {
+    let parsed = read_parsed(path, MAX_ENTRIES).map_err(|error| error.to_string())?;
+    Ok((parsed.ranges.len(), parsed.bad_lines))
+}
+
 /// Reads a file. If it cannot be read, its earlier list stays in use. Problems are logged.
 fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
     let shown = path.display();
-    let parsed = read_text(path).and_then(|text| {
-        let parsed = parse(&text, max_entries);
-        // A download may have written an error page to the file.
-        match parsed.ranges.is_empty() && parsed.bad_lines > 0 {
-            true => Err(io::Error::other("it has no address or network")),
-            false => Ok(parsed),
-        }
-    });
-    let parsed = match parsed {
+    let parsed = match read_parsed(path, max_entries) {
         Ok(parsed) => parsed,
         Err(error) => {
             tracing::warn!("the ban list {shown} cannot be read: {error}; its earlier entries stay in use");
@@ -173,6 +175,15 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
         bad_lines,
         ranges: ClientRanges::new(&ranges),
         error: None,
+    }
+}
+
+fn read_parsed(path: &Path, max_entries: usize) -> io::Result<Parsed> {
+    let parsed = parse(&read_text(path)?, max_entries);
+    // A download may have written an error page to the file.
+    match parsed.ranges.is_empty() && parsed.bad_lines > 0 {
+        true => Err(io::Error::other("it has no address or network")),
+        false => Ok(parsed),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Rules {
 pub struct ActiveRate {
     /// Rate of the offences before the one that leads to a ban; `None` if the first one does.
     pub admitted: Option<Rate>,
+    /// Rate of the offences up to the one that leads to a ban.
+    pub all: Rate,
     written: OffenceRate,
 }
 
@@ -38,6 +40,7 @@ impl Rules {
         let Some(ban) = &config.ban else {
             return Rules {
                 proxies,
+                exempt: ClientRanges::new(&Ban::default().exempt),
                 ..Rules::default()
             };
         };
@@ -103,6 +106,7 @@ impl ActiveRate {
         let window = u64::try_from(written.window.as_nanos()).unwrap_or(u64::MAX);
         let interval = window / u64::from(written.count.max(1));
         ActiveRate {
+            all: Rate::new(interval, written.count.max(1), None),
             admitted: (written.count > 1).then(|| Rate::new(interval, written.count - 1, None)),
             written,
         }
@@ -160,6 +164,9 @@ mod tests {
         config.ban = None;
         let rules = Rules::new(&config);
         assert!(!rules.has_login_paths() && rules.rate(Offence::Login).is_none());
-        assert!(rules.is_exempt("203.0.113.9".parse().unwrap()) && !rules.is_exempt("127.0.0.1".parse().unwrap()));
+        // Bans of operators have the same exemptions without `[ban]`.
+        for (address, expected) in [("203.0.113.9", true), ("127.0.0.1", true), ("198.51.100.1", false)] {
+            assert_eq!(rules.is_exempt(address.parse().unwrap()), expected, "{address}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod accounts;
+mod bans;
 mod certificates;
 mod clock;
 mod configuration;

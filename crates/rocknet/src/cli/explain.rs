@@ -3,7 +3,7 @@
 
 mod target;
 mod text;
-mod url;
+pub(super) mod url;
 mod values;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -304,6 +304,13 @@ fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure
             status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))
         )),
     }
+}
+
+/// Returns the site of a URL, and the settings of its route, before rules apply; `None` if no site serves the URL.
+pub(super) fn site_and_settings<'c>(config: &'c Config, url: &Url<'_>) -> Option<(&'c Site, &'c Settings)> {
+    let found = find(config, url, decoded(url.path).as_deref().unwrap_or("/"))?;
+    let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
+    Some((found.site, settings))
 }
 
 /// Finds the site, the route and the settings of a URL whose decoded path is `path`; `None` if no site serves the URL.

@@ -44,6 +44,7 @@ mod sandbox;
 mod search;
 pub mod serve;
 pub mod service;
+pub mod sign;
 mod site_detail;
 mod site_visit;
 mod terminal_text;
@@ -89,6 +90,7 @@ pub enum Command {
     Explain(explain::Options),
     Import(import::Options),
     HashPassword(hash_password::Options),
+    Sign(sign::Options),
     Trust(trust::Options),
     Untrust(trust::UntrustOptions),
     Doctor(doctor::Options),

@@ -1,16 +1,17 @@
-//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords and authorities.
+//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords, authorities and signed URLs.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{self, Auth, ForwardAuth, Limit, Priority, Satisfy, Settings};
+use rocknet_config::model::{self, Auth, ForwardAuth, Limit, Priority, Satisfy, Settings, SignedUrls};
 use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
 use super::forward::ForwardAuthority;
 use super::route::GuardRoute;
+use super::signed_url::SignedUrlGuard;
 use crate::bans::{Bans, Offence};
 use crate::blocking::Pool;
 use crate::exchange::Client;
@@ -28,6 +29,7 @@ pub struct Restrictions {
     access: model::Access,
     auth: Option<Auth>,
     forward_auth: Option<ForwardAuth>,
+    signed_urls: Option<SignedUrls>,
     satisfy: Satisfy,
     limits: Vec<Limit>,
 }
@@ -41,6 +43,7 @@ impl Restrictions {
                 access: settings.access.clone(),
                 auth: settings.auth.clone(),
                 forward_auth: settings.forward_auth.clone(),
+                signed_urls: settings.signed_urls.clone(),
                 satisfy: settings.satisfy,
                 limits: settings.limits.clone(),
             })
@@ -62,6 +65,11 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
         access,
         bans: Arc::clone(&route.registries.bans),
         forward: forward.map(Arc::new),
+        signed: route
+            .settings
+            .signed_urls
+            .as_ref()
+            .map(|model| SignedUrlGuard::new(model, route)),
     }))
 }
 
@@ -71,6 +79,8 @@ struct AccessGuard {
     bans: Arc<Bans>,
     /// Authority that decides about requests that `access` leaves to it.
     forward: Option<Arc<ForwardAuthority>>,
+    /// Verifies the signatures of requests that `access` leaves to it.
+    signed: Option<SignedUrlGuard>,
 }
 
 impl Guard for AccessGuard {
@@ -83,12 +93,14 @@ impl Guard for AccessGuard {
                 Check::Decided(admission(decision).map(|admitted| match &self.forward {
                     // The client has not been identified, and must not appear as identified to applications.
                     Some(forward) => forward.anonymous(admitted),
+                    None if self.signed.is_some() => SignedUrlGuard::without_signature(context, admitted),
                     None => admitted,
                 }))
             }
-            AccessCheck::Authenticate => match &self.forward {
-                Some(forward) => forward.check(context),
-                None => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
+            AccessCheck::Authenticate => match (&self.forward, &self.signed) {
+                (Some(forward), _) => forward.check(context),
+                (None, Some(signed)) => Check::Decided(signed.check(context)),
+                (None, None) => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
             AccessCheck::Verify(pending) => {
                 let (pool, bans, client) = (context.services.pool.clone(), Arc::clone(&self.bans), context.client);
@@ -107,7 +119,7 @@ impl Guard for AccessGuard {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
         // The fields of an identity are put into the request on the slow path alone.
-        let is_plain = self.forward.is_none();
+        let is_plain = self.forward.is_none() && self.signed.is_none();
         self.access.granted(now_ms, client, authorization).filter(|_| is_plain)
     }
 }

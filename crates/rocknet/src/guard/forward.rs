@@ -4,6 +4,7 @@
 //! A response from 200 to 299 admits the request, and its fields become the identity of the client. Any other response
 //! is sent to the client. Without a response, the request is not admitted.
 
+use std::cell::OnceCell;
 use std::error::Error;
 use std::future::poll_fn;
 use std::io::Write;
@@ -67,8 +68,16 @@ const MAX_DRAINED: usize = 64 * 1024;
 /// Maximum size of the fields that become the identity of a client, in bytes. Applications accept heads of this size.
 const MAX_IDENTITY: usize = 16 * 1024;
 
+/// Query about a request, which the request keeps. Guards of further routes with the same authority use its result.
+struct Query {
+    authority: Arc<ForwardAuthority>,
+    /// Empty until the authority has admitted the request.
+    admitted: Rc<OnceCell<Admitted>>,
+}
+
 /// Authority of a route.
 pub(super) struct ForwardAuthority {
+    model: ForwardAuth,
     proxy: ProxyHandler,
     route: Arc<Route>,
     /// Path and query of the request to the authority.
@@ -93,6 +102,7 @@ impl ForwardAuthority {
         let proxy = Proxy::new(&proxy_model(model), &route.registries.upstreams, send_timeout)?;
         let names: Arc<[Box<str>]> = model.headers.iter().map(|name| name.as_str().into()).collect();
         Ok(ForwardAuthority {
+            model: model.clone(),
             proxy: ProxyHandler::new(proxy),
             route: Arc::clone(route.route),
             target: model.target.as_bytes().into(),
@@ -114,11 +124,30 @@ impl ForwardAuthority {
         }
     }
 
-    /// Queries the authority about a request.
+    /// Queries the authority about a request, once for all routes of the site that the request leads to.
     pub fn check(self: &Arc<Self>, context: &GuardContext<'_>) -> Check {
+        let is_same =
+            |other: &ForwardAuthority| other.model == self.model && other.route.label.site == self.route.label.site;
+        let earlier = context.held.find(|query: &Query| {
+            let admitted = query.admitted.get().filter(|_| is_same(&query.authority));
+            admitted.cloned()
+        });
+        if let Some(admitted) = earlier {
+            return Check::Decided(Ok(admitted));
+        }
         let exchange = self.exchange(context);
-        let authority = Arc::clone(self);
-        Check::Deferred(Box::pin(async move { authority.query(exchange).await }))
+        let (authority, admitted) = (Arc::clone(self), Rc::default());
+        context.held.keep(Query {
+            authority: Arc::clone(self),
+            admitted: Rc::clone(&admitted),
+        });
+        Check::Deferred(Box::pin(async move {
+            let admission = authority.query(exchange).await;
+            if let Ok(result) = &admission {
+                let _ = admitted.set(result.clone());
+            }
+            admission
+        }))
     }
 
     /// Sends a query, and evaluates its response.
@@ -282,7 +311,7 @@ fn description(request: &Request<'_>, scheme: &[u8], host: &[u8]) -> [(&'static 
         Method::Connect => &b"GET"[..],
         _ => request.method_name,
     };
-    let target = unambiguous(values::origin_form(request));
+    let target = unambiguous(&values::origin_target(request));
     let url = [scheme, b"://", host, &target].concat();
     [
         ("X-Forwarded-Method", method.to_vec()),

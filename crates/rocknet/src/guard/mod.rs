@@ -5,6 +5,7 @@ mod anonymity;
 mod forward;
 mod limit;
 mod route;
+mod signed_url;
 
 use std::error::Error;
 use std::sync::Arc;

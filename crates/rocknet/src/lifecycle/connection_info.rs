@@ -131,10 +131,7 @@ impl ConnectionInfo {
             duration_us: (!is_tunnel).then_some(duration_us),
         };
         worker.metrics.count(context.route_number, counted);
-        if self.is_validated && (status.is_error() || worker.shared.registries.bans.has_login_paths()) {
-            let request = context.request.as_ref().map(|request| request.view());
-            offences::note(worker, self.client, context.client, request.as_ref(), status);
-        }
+        self.note_offence(worker, context, status);
         if let Some(upstream) = context.upstream.get()
             && let Some(duration) = upstream.head
         {
@@ -144,7 +141,7 @@ impl ConnectionInfo {
             self.trace(worker, tracer, context, status);
         }
         if let Some(sink) = context.access_log {
-            let request = context.request.as_ref().map(|request| request.view());
+            let request = context.logged_request().map(|request| request.view());
             let log_context = AccessLogContext {
                 status,
                 sent,
@@ -154,6 +151,18 @@ impl ConnectionInfo {
                 cache_status: context.cache_status.get(),
             };
             self.log(worker, sink, request.as_ref(), &log_context);
+        }
+    }
+
+    /// Counts the offence that the status of a response shows, once for each request.
+    #[inline]
+    pub fn note_offence(&self, worker: &Worker, context: &RequestContext, status: Status) {
+        if !context.is_status_noted.replace(true)
+            && self.is_validated
+            && (status.is_error() || worker.shared.registries.bans.has_login_paths())
+        {
+            let request = context.logged_request().map(|request| request.view());
+            offences::note(worker, self.client, context.client, request.as_ref(), status);
         }
     }
 
@@ -249,7 +258,7 @@ impl ConnectionInfo {
     /// Records the spans of a response of a request with a context. A request that could not be parsed has no span.
     #[cold]
     fn trace(&self, worker: &Worker, tracer: &WorkerTracer, context: &RequestContext, status: Status) {
-        let Some(request) = context.request.as_ref().map(|request| request.view()) else {
+        let Some(request) = context.logged_request().map(|request| request.view()) else {
             return;
         };
         let response = TracedResponse {

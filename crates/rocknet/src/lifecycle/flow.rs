@@ -10,6 +10,7 @@ use rocknet_proto::status::Status;
 use super::connection_info::ConnectionInfo;
 use super::deadlines::Wait;
 use super::exchange::{ActiveExchange, Stage};
+use super::offences;
 use super::responder::{HeadResult, Responder};
 use super::tunnel::ActiveTunnel;
 use crate::exchange::RequestId;
@@ -83,6 +84,10 @@ where
                 RequestContext::without_route(config, Some(site), incoming.local_and_tls(), &incoming.owned);
             context.route_number = route;
             context.cache_status.set(cache_status);
+            if status.is_error() && info.is_validated {
+                offences::note(worker, info.client, None, Some(request), status);
+            }
+            context.is_status_noted.set(true);
             Flow::Active(ActiveExchange::new(
                 Stage::Sending { body, status },
                 Rc::new(context),
@@ -118,7 +123,14 @@ pub fn advance<R: Responder>(
         ResponseState::Pending(pending) => Next::Stage(Stage::Waiting(pending)),
     };
     match next {
-        Next::Stage(stage) => Flow::Active(ActiveExchange::new(stage, context, close)),
+        Next::Stage(stage) => {
+            match &stage {
+                Stage::Waiting(_) => {}
+                Stage::Sending { status, .. } => info.note_offence(worker, &context, *status),
+                Stage::Tunnel(tunnel) => info.note_offence(worker, &context, tunnel.status()),
+            }
+            Flow::Active(ActiveExchange::new(stage, context, close))
+        }
         Next::Complete(status, sent) => {
             info.record(worker, &context, status, sent, false);
             Flow::Done
@@ -151,9 +163,13 @@ fn respond<R: Responder>(
         body,
         upstream,
         cache_status,
+        is_no_offence,
         ..
     } = response;
     context.cache_status.set(cache_status);
+    if is_no_offence {
+        context.is_status_noted.set(true);
+    }
     if let Some(upstream) = upstream {
         let _ = context.upstream.set(upstream);
         if context.trace.get().is_some() {

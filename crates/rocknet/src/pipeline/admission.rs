@@ -137,6 +137,14 @@ impl Decisions {
         std::mem::take(&mut self.identities)
     }
 
+    /// Returns the user and the identities of an admitted request.
+    pub fn into_entered(self) -> Entered {
+        Entered {
+            user: self.user,
+            identities: self.identities,
+        }
+    }
+
     /// Waits for the result of a lookup and stores it. The user is reset as in [`complete`](Self::complete).
     /// `generation`: that of the configuration whose folders are examined.
     pub async fn look_up(&mut self, generation: u64, lookup: impl Future<Output = (String, LookupResult)>) {
@@ -387,7 +395,9 @@ async fn handle_guarded(
                     for identity in admitted.identities {
                         exchange.request = Rc::new(identity.apply(&exchange.request));
                         exchange.is_personal |= identity.is_personal;
-                        exchange.body.discard_trailers();
+                        if identity.has_names() {
+                            exchange.body.discard_trailers();
+                        }
                     }
                     // The handler finds the same script in the worker cache.
                     handler.handle(exchange).await
@@ -445,7 +455,10 @@ pub(super) async fn enter(
         context.set_user(admitted.user.clone());
         context.guards.borrow_mut().push(Arc::clone(guard));
         if let Some(identity) = &admitted.identity {
-            context.identities.borrow_mut().push(Arc::clone(identity));
+            let mut identities = context.identities.borrow_mut();
+            if !identities.iter().any(|other| Arc::ptr_eq(other, identity)) {
+                identities.push(Arc::clone(identity));
+            }
         }
         entered.add(admitted);
     }
@@ -458,7 +471,7 @@ pub(super) struct Entered {
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
     /// Identities that authorities have established.
-    identities: Vec<Arc<Identity>>,
+    pub identities: Vec<Arc<Identity>>,
 }
 
 impl Entered {

@@ -1,5 +1,5 @@
 //! Refuses requests of banned clients: those on connections that were accepted before the ban, and those that a trusted
-//! proxy forwards.
+//! proxy forwards. Also refuses logins of a client beyond those that lead to a ban.
 
 use std::rc::Rc;
 
@@ -32,4 +32,28 @@ pub(super) fn refuse<F: Fn() -> Rc<OwnedRequest>>(
         close: worker.is_banned(incoming.peer),
         ..finish::respond(worker, Rc::new(context), Some(incoming.request), response)
     })
+}
+
+/// Refuses a login of a client whose logins in progress would lead to a ban if all of them failed. Otherwise a client
+/// could send many guesses at once, before the first response is known. Returns `None` for other requests.
+#[inline(never)]
+pub(super) fn refuse_login<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Rc<Worker>,
+    config: &Rc<WorkerConfig>,
+    incoming: &IncomingRequest<'_, F>,
+    site: Option<u32>,
+) -> Option<StartedExchange> {
+    let bans = &worker.shared.registries.bans;
+    if !bans.is_login(incoming.request) {
+        return None;
+    }
+    let retry_after_s = bans.take_login(incoming.client(worker))?;
+    let context = RequestContext::new(worker, config, incoming, site, None);
+    let response = fixed::error(Status::TOO_MANY_REQUESTS).with("Retry-After", retry_after_s.to_string());
+    Some(finish::respond(
+        worker,
+        Rc::new(context),
+        Some(incoming.request),
+        response,
+    ))
 }

@@ -50,6 +50,8 @@ pub struct RequestContext {
     /// Copy of the request, set if a handler, the access log or a trace needs it. `None` if none of them does, or if
     /// the received bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
+    /// Request as admitted, after a wait: with the fields of an authority, and without the signature of its URL.
+    pub admitted_request: OnceCell<Rc<OwnedRequest>>,
     /// Client that sent the request; set for requests that reach a handler, and if the server trusts a proxy.
     pub client: Option<Client>,
     /// Client and connection; set only if the header fields of the route have placeholders, or the site has guards.
@@ -64,6 +66,8 @@ pub struct RequestContext {
     pub identities: RefCell<Vec<Arc<Identity>>>,
     /// Values that the guards keep until the request ends.
     pub held: Rc<Held>,
+    /// True once the status of the response has been examined for an offence of the client.
+    pub is_status_noted: Cell<bool>,
     /// Time at which the request was routed.
     pub started: Instant,
     /// Bytes of the request body received so far.
@@ -133,6 +137,7 @@ impl RequestContext {
             is_secure: config.is_secure,
             access_log: access_log(config, config.default_site(local)),
             request: None,
+            admitted_request: OnceCell::new(),
             client: None,
             connection: None,
             id: RequestId::default(),
@@ -140,6 +145,7 @@ impl RequestContext {
             guards: RefCell::default(),
             identities: RefCell::default(),
             held: Rc::default(),
+            is_status_noted: Cell::default(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
@@ -209,6 +215,7 @@ impl RequestContext {
             pages: None,
             access_log,
             request: (access_log.is_some() || config.tracer.is_some()).then(owned),
+            admitted_request: OnceCell::new(),
             client: None,
             connection: None,
             id: RequestId::default(),
@@ -216,6 +223,7 @@ impl RequestContext {
             guards: RefCell::default(),
             identities: RefCell::default(),
             held: Rc::default(),
+            is_status_noted: Cell::default(),
             started: Instant::now(),
             received: Cell::default(),
             upstream: OnceCell::new(),
@@ -243,6 +251,11 @@ impl RequestContext {
             upstream,
             ..self.guard_values(worker, self.client()?, request)
         })
+    }
+
+    /// Returns the request for the access log and for traces.
+    pub fn logged_request(&self) -> Option<&Rc<OwnedRequest>> {
+        self.admitted_request.get().or(self.request.as_ref())
     }
 
     /// Returns the client; `None` if it was not needed until now.

@@ -103,6 +103,9 @@ impl DeferredRequest {
         };
         let started = begin(worker, &incoming, decisions, &mut opened);
         context.set_user(started.context.user.get().cloned());
+        if let Some(request) = started.context.logged_request() {
+            let _ = context.admitted_request.set(Rc::clone(request));
+        }
         if let Some(trace) = started.context.trace.get() {
             // The upstream gets this trace, so the span of the request belongs to it too.
             let _ = context.trace.set(trace.clone());

@@ -117,7 +117,7 @@ where
     context.guards = RefCell::new(guards);
     context.held = Rc::new(held);
     let is_personal = identities.iter().any(|identity| identity.is_personal);
-    let is_identified = !identities.is_empty();
+    let is_identified = identities.iter().any(|identity| identity.has_names());
     context.identities = RefCell::new(identities);
     if incoming.has_body
         && let Err(refusal) = io.limit_body(route.body_size)

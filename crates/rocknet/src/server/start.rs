@@ -128,6 +128,7 @@ impl Server {
         let php = php::PhpManager::new(state_folder.clone());
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
+        registries.url_keys.open(&state_folder);
         let remembered = remembered_settings(&config.limits);
         let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &remembered)
             .map_err(StartError::Setup)?;

@@ -1,9 +1,10 @@
-//! Commands that print a result and exit: check, fmt, help and completions. The tests of explain, import and
-//! hash-password are in files of their own.
+//! Commands that print a result and exit: check, fmt, help and completions. The tests of explain, import,
+//! hash-password and sign are in files of their own.
 
 mod explain;
 mod hash_password;
 mod import;
+mod sign;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

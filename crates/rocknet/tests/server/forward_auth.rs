@@ -311,6 +311,98 @@ fn each_route_of_a_request_asks_its_authority() {
 }
 
 #[test]
+fn routes_with_one_authority_ask_it_once() {
+    let authority = authority();
+    let folder = Folder::with(&[
+        ("www/in/index.html", "inside"),
+        ("www/other/a.txt", "other"),
+        ("www/deep/x.txt", "deep"),
+    ]);
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nfallback = \"/in/index.html\"\n\
+         auth = {{ forward = \"{}\" }}\nrule = [{{ path = \"/old\", rewrite = \"/other/a.txt\" }}]\n\
+         [site.default.route.\"/in/*\"]\ncompress = false\n\
+         [site.default.route.\"/other/*\"]\ndeny = \"192.0.2.1\"\n",
+        authority.url()
+    );
+    let server = Running::start(folder, &text);
+    let cookie = "Cookie: session=renewed";
+    for (path, expected) in [
+        ("/deep/x.txt", "deep"),
+        ("/in/", "inside"),
+        ("/none", "inside"),
+        ("/old", "other"),
+        ("/old", "other"),
+    ] {
+        let before = authority.all().len();
+        let response = server.fetch(&format!("GET {path}"), &[cookie]);
+        assert_eq!((response.status, &*response.text()), (200, expected), "{path}");
+        assert_eq!(authority.all().len(), before + 1, "{path}");
+        let cookies = response
+            .fields
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        assert_eq!(cookies.count(), 2, "{path}");
+    }
+    assert_eq!(server.fetch("GET /old", &["Cookie: status=500"]).status, 500);
+}
+
+#[test]
+fn responses_of_rules_have_the_cookies_of_the_authority() {
+    let authority = authority();
+    let rules = "rule = [{ path = \"/r\", redirect = \"/a.txt\" }, { path = \"/s\", respond = 404 }]";
+    let server = start(&authority, rules, "");
+    for (path, status) in [("/r", 308), ("/s", 404)] {
+        let response = server.fetch(&format!("GET {path}"), &["Cookie: session=renewed"]);
+        let cookies = response
+            .fields
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        let cookies: Vec<_> = cookies.map(|(_, value)| value.as_str()).collect();
+        assert_eq!(
+            (response.status, cookies),
+            (status, vec!["session=new; Path=/", "b=2"]),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn the_authority_sees_the_query_of_a_target_without_a_path() {
+    let authority = authority();
+    let server = start(&authority, "", "");
+    let mut client = server.connect();
+    client.send("GET http://localhost?secret=1 HTTP/1.1\r\nHost: localhost\r\nCookie: session=ann\r\n\r\n");
+    assert_eq!(client.response().text(), "home");
+    let seen = authority.last();
+    assert_eq!(seen.field("X-Forwarded-Uri"), Some("/?secret=1"));
+    assert_eq!(seen.field("X-Original-URL"), Some("http://localhost/?secret=1"));
+}
+
+#[test]
+fn access_logs_have_the_identity_of_the_authority() {
+    let (authority, folder) = (authority(), folder());
+    let log = folder.path("access.log");
+    let upstream = Upstream::responding_with(ok("x"));
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
+         log = {{ access = \"{}\", format = '{{target}} {{request.header.Remote-Groups}}' }}\n\
+         [site.default.route.\"/app/*\"]\n{}\n",
+        authority.url(),
+        log.display(),
+        upstream.key()
+    );
+    let server = Running::start(folder, &text);
+    for path in ["/a.txt", "/a.txt", "/app/x", "/none"] {
+        server.fetch(&format!("GET {path}"), &["Cookie: session=ann", "Remote-Groups: admin"]);
+    }
+    let (server, _folder) = server.take();
+    server.stop();
+    let lines = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(lines, "/a.txt a,b\n/a.txt a,b\n/app/x a,b\n/none a,b\n");
+}
+
+#[test]
 fn applications_get_the_user_and_no_forged_variables() {
     let folder = folder();
     let _peer = Peer::start(&folder.path(SOCKET), |request, stream| {
@@ -320,6 +412,8 @@ fn applications_get_the_user_and_no_forged_variables() {
             "HTTP_REMOTE_USER",
             "HTTP_REMOTE_GROUPS",
             "HTTP_REMOTE_EMAIL",
+            // It may be a token for the application, too.
+            "HTTP_AUTHORIZATION",
         ];
         let values: Vec<_> = names.iter().map(|name| request.variable(name)).collect();
         let text = format!("Content-Type: text/plain\r\n\r\n{}", values.join("|"));
@@ -337,8 +431,9 @@ fn applications_get_the_user_and_no_forged_variables() {
         "Remote_User: root",
         "Remote-Email: root",
         "Remote.Groups: root",
+        "Authorization: Bearer token",
     ];
-    assert_eq!(server.fetch("GET /", &fields).text(), "ann||ann|a,b|");
+    assert_eq!(server.fetch("GET /", &fields).text(), "ann||ann|a,b||Bearer token");
 }
 
 #[test]

@@ -82,6 +82,7 @@ mod response_cache;
 mod route_limits;
 mod routes;
 mod rules;
+mod signed_urls;
 mod sites;
 mod spool;
 #[cfg(target_os = "linux")]

@@ -174,6 +174,21 @@ fn short_forms_are_written_where_they_are_enough() {
 }
 
 #[test]
+fn bans_are_switched_at_the_top_of_the_file() {
+    let field = form::find_of_server("ban").unwrap();
+    let before = "# Sites\n[site.\"a.test\"]\nroot = \"/srv\"\n";
+    let mut editor = Editor::new(before).unwrap();
+    assert_eq!(editor.field("", field), FieldValue::Missing);
+    editor.set_field("", field, "true").unwrap();
+    assert!(editor.to_string().starts_with("ban = true\n"), "{editor}");
+    assert_eq!(editor.field("", field), FieldValue::Text("true".to_owned()));
+    editor.set_field("", field, "").unwrap();
+    assert_eq!(editor.field("", field), FieldValue::Missing);
+    let table = Editor::new("[ban]\ntime = \"1d\"\n").unwrap();
+    assert!(matches!(table.field("", field), FieldValue::Other(_)));
+}
+
+#[test]
 fn invalid_texts_are_refused() {
     let mut editor = Editor::new("[site.\"a.test\"]\nproxy = { to = [{ url = \"http://a\" }] }\n").unwrap();
     let before = editor.to_string();

@@ -3,7 +3,7 @@
 use super::facts::DoctorFacts;
 use super::verdict::Check;
 use super::{
-    accounts, certificates, clock, folders, local_ca, names, open_files, php, php_settings, ports, quic,
+    accounts, bans, certificates, clock, folders, local_ca, names, open_files, php, php_settings, ports, quic,
     sandbox_support, sockets,
 };
 
@@ -23,6 +23,7 @@ const CHECKS: &[CheckFn] = &[
     sandbox_support::check,
     php::check,
     php_settings::check,
+    bans::check,
     open_files::check,
     clock::check,
 ];

@@ -55,9 +55,16 @@ impl Http2 {
     }
 
     pub fn with(address: SocketAddr, builder: &Builder) -> Http2 {
+        let stream = std::net::TcpStream::connect(address).expect("a server that listens");
+        Http2::over(stream, address, builder)
+    }
+
+    /// Starts a client on an open connection to a server.
+    pub fn over(stream: std::net::TcpStream, address: SocketAddr, builder: &Builder) -> Http2 {
         let runtime = Background::start();
+        stream.set_nonblocking(true).expect("an option of the socket");
         let (send, ended) = runtime.block_on(async {
-            let stream = TcpStream::connect(address).await.expect("a server that listens");
+            let stream = TcpStream::from_std(stream).expect("a socket");
             // With Nagle's algorithm each small WINDOW_UPDATE frame would wait for the acknowledgement of the previous
             // one, up to 40 ms.
             stream.set_nodelay(true).expect("an option of the socket");

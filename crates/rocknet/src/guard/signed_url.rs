@@ -1,0 +1,106 @@
+//! Signed URLs: a request is admitted by the signature of its URL (`auth = { signed = … }`).
+//!
+//! The signature covers the URL as the client has requested it, also if rules or an index file lead to another route.
+//! Handlers, rules and caches get the request without the signature, so that a stored response serves all signed URLs
+//! of its resource. Requests without a valid signature do not get that far.
+
+use std::sync::Arc;
+
+use rocknet_config::model::SignedUrls;
+use rocknet_handler::guard::{Admission, Admitted, GuardContext, Identity};
+use rocknet_proto::method::Method;
+use rocknet_proto::request::split_target;
+use rocknet_proto::status::Status;
+
+use super::route::GuardRoute;
+use crate::exchange::Client;
+use crate::fixed;
+use crate::signed_url::{PARAMETER, SignedRequest, SigningKeys, Verdict, split_parameter};
+use crate::url_keys;
+use crate::values::origin_target;
+
+/// Verifies the signatures of the URLs of a route.
+pub(super) struct SignedUrlGuard {
+    keys: SigningKeys,
+}
+
+/// Target of a request as received. Guards of further routes get the request without its signature.
+struct ReceivedTarget(Box<[u8]>);
+
+impl SignedUrlGuard {
+    /// Prepares the keys of a route. Without a usable key, no request is admitted.
+    pub fn new(model: &SignedUrls, route: &GuardRoute<'_>) -> SignedUrlGuard {
+        let keys = match model {
+            SignedUrls::Generated => Ok(route.registries.url_keys.of_site(route.site)),
+            SignedUrls::File(path) => url_keys::read(path),
+        };
+        SignedUrlGuard {
+            keys: keys.unwrap_or_else(|error| {
+                tracing::error!(site = %route.site, route = %route.pattern, "signed URLs are refused: {error}");
+                SigningKeys::new(&[])
+            }),
+        }
+    }
+
+    /// Admits a request with a valid signature.
+    pub fn check(&self, context: &GuardContext<'_>) -> Admission {
+        if self.keys.is_empty() {
+            return Err(Box::new(fixed::error(Status::SERVICE_UNAVAILABLE)));
+        }
+        let received = context.held.find(|target: &ReceivedTarget| Some(target.0.clone()));
+        let request = context.request;
+        let own = origin_target(request);
+        let target = received.as_deref().unwrap_or(&own);
+        let signed = SignedRequest {
+            // Over HTTP/2 and HTTP/3, a WebSocket connection begins with CONNECT.
+            method: match request.method {
+                Method::Connect => b"GET",
+                _ => request.method_name,
+            },
+            authority: request.authority,
+            target,
+            client: match context.client {
+                Client::Ip { address, .. } => Some(address),
+                Client::Local => None,
+            },
+        };
+        let now_s = context.services.clock.unix_ms() / 1000;
+        match self.keys.verify(&signed, cookies(context), now_s) {
+            Verdict::Valid => {
+                if received.is_none() {
+                    context.held.keep(ReceivedTarget(target.into()));
+                }
+                Ok(SignedUrlGuard::without_signature(context, Admitted::default()))
+            }
+            // A page of the route can state that the link has expired. A gallery that was open for too long requests
+            // many of them.
+            Verdict::Expired => {
+                let mut response = fixed::error(Status::GONE).with("Cache-Control", "no-store");
+                response.is_no_offence = true;
+                Err(Box::new(response))
+            }
+            Verdict::Invalid => Err(Box::new(fixed::error(Status::FORBIDDEN))),
+        }
+    }
+
+    /// Returns the admission of a request whose signature, if it has one, is removed.
+    pub fn without_signature(context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
+        let target = origin_target(context.request);
+        let (_, query) = split_target(&target);
+        let signature = query.and_then(split_parameter).map(|(_, value)| Identity {
+            signature: Some([PARAMETER.as_bytes(), value].concat().into()),
+            ..Identity::default()
+        });
+        Admitted {
+            identity: signature.map(Arc::new),
+            ..admitted
+        }
+    }
+}
+
+/// Returns the values of the cookies with signatures.
+fn cookies<'r>(context: &GuardContext<'r>) -> impl Iterator<Item = &'r [u8]> + use<'r> {
+    let fields = context.request.fields.by_name(b"cookie");
+    let cookies = fields.flat_map(|field| field.split(|byte| *byte == b';'));
+    cookies.filter_map(|cookie| cookie.trim_ascii().strip_prefix(PARAMETER.as_bytes()))
+}
