@@ -213,17 +213,20 @@ fn folders_that_the_account_of_the_server_cannot_use_are_reported_and_logs_are_r
         );
     }
     let text = "[server]\nstate = \"state\"\nuser = \"daemon\"\n[log]\nerrors = \"logs/error.log\"\n\
-                [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"home/site\"\n";
+                [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"home/site\"\n\
+                [site.default.route.\"/dl/*\"]\nauth = { signed = \"url.keys\" }\n";
     let dir = ProgramFolder::new(&[
         ("home/site/index.html", ""),
         ("logs/error.log", ""),
         ("rocknet.toml", text),
+        ("url.keys", "main:0123456789abcdef0123456789abcdef\n"),
     ]);
     for path in ["", "home", "home/site", "logs"] {
         make_accessible(&dir.path().join(path));
     }
     set_mode(&dir.path().join("home"), 0o700);
     set_mode(&dir.path().join("rocknet.toml"), 0o600);
+    set_mode(&dir.path().join("url.keys"), 0o600);
     let top = dir.path().canonicalize().expect("a folder");
     let output = dir.run(&["doctor", "--json", "-c", "rocknet.toml"]);
     assert_eq!(output.code, Some(1), "{output:?}");
@@ -231,6 +234,7 @@ fn folders_that_the_account_of_the_server_cannot_use_are_reported_and_logs_are_r
         ("root-not-readable", "bad", top.join("home")),
         ("log-not-writable", "bad", top.join("logs/error.log")),
         ("config-not-readable", "fair", top.join("rocknet.toml")),
+        ("url-keys-not-readable", "bad", top.join("url.keys")),
     ] {
         let found = with_code(&output, code);
         assert_eq!(found.len(), 1, "{code}: {output:?}");
@@ -254,8 +258,14 @@ fn folders_that_the_account_of_the_server_cannot_use_are_reported_and_logs_are_r
 
     set_mode(&dir.path().join("home"), 0o711);
     set_mode(&dir.path().join("rocknet.toml"), 0o644);
+    set_mode(&dir.path().join("url.keys"), 0o644);
     let output = dir.run(&["doctor", "--json", "-c", "rocknet.toml"]);
-    for code in ["root-not-readable", "log-not-writable", "config-not-readable"] {
+    for code in [
+        "root-not-readable",
+        "log-not-writable",
+        "config-not-readable",
+        "url-keys-not-readable",
+    ] {
         assert!(with_code(&output, code).is_empty(), "{code}: {output:?}");
     }
 }

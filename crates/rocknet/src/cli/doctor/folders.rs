@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
-use rocknet_config::model::{CertificateSource, Config, LogTarget, Settings, Site};
+use rocknet_config::model::{CertificateSource, Config, LogTarget, Settings, SignedUrls, Site};
 use rocknet_io::privileges::{self, User};
 
 use super::access::{self, Blocked, Need};
@@ -29,6 +29,8 @@ enum Purpose {
     Log,
     /// Private key of a site.
     Key(String),
+    /// File with keys of signed URLs, with the name of the site.
+    UrlKeys(String),
     /// Configuration file.
     Configuration,
 }
@@ -124,6 +126,11 @@ fn needs_of_server(config: &Config) -> Vec<(Purpose, Need)> {
     for site in &config.sites {
         let roots = settings(site).filter_map(|settings| settings.root.as_ref());
         needs.extend(roots.map(|root| (Purpose::Root(site.name.clone()), Need::read_folder(root))));
+        let url_keys = settings(site).filter_map(|settings| match &settings.signed_urls {
+            Some(SignedUrls::File(file)) => Some((Purpose::UrlKeys(site.name.clone()), Need::read_file(file))),
+            Some(SignedUrls::Generated) | None => None,
+        });
+        needs.extend(url_keys);
         if let Some(CertificateSource::Files(files)) = site.tls.as_ref().map(|tls| &tls.source) {
             let keys = files
                 .iter()
@@ -236,6 +243,7 @@ fn code(purpose: &Purpose) -> &'static str {
         Purpose::Root(_) => "root-not-readable",
         Purpose::Log => "log-not-writable",
         Purpose::Key(_) => "key-not-readable",
+        Purpose::UrlKeys(_) => "url-keys-not-readable",
         Purpose::Configuration => "config-not-readable",
     }
 }
@@ -263,6 +271,15 @@ fn finding(who: &str, user: Option<&User>, group: &[Denied<'_>], logs: &[&Path])
                  only after a restart: `{command}`"
             );
             Check::fair(SUBJECT, "key-not-readable", found)
+                .place(&place)
+                .command(command)
+        }
+        Purpose::UrlKeys(site) => {
+            let found = format!(
+                "{who} cannot read the keys {path} of signed URLs of {site}{more} ({blocked}), so their requests get 503: \
+                 `{command}`"
+            );
+            Check::bad(SUBJECT, "url-keys-not-readable", found)
                 .place(&place)
                 .command(command)
         }
