@@ -124,7 +124,7 @@ pub(crate) async fn forward(
             storable::confirm(&cached, &facts, stale, &response, times, changes),
         )
     });
-    cached.finish(&request, &mut response);
+    cached.finish(&request, is_secure, &mut response);
     if let Some((stale, fresh)) = confirmed {
         let result = fresh
             .and_then(|fresh| store(&cached, key, &fresh, leader, changes, disk::moment(&services)).map(|()| fresh));

@@ -75,7 +75,7 @@ impl Handler for CacheHandler {
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.responses.counters.count(request.services, Counted::Bypass);
-                cached.finish(request.request, &mut response);
+                cached.finish(request.request, request.tls.is_some(), &mut response);
                 add_status(&mut response, CacheStatus::forwarded(reason));
                 Some(response)
             }
@@ -83,7 +83,7 @@ impl Handler for CacheHandler {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.invalidate(request, &response);
                 cached.responses.counters.count(request.services, Counted::Bypass);
-                cached.finish(request.request, &mut response);
+                cached.finish(request.request, request.tls.is_some(), &mut response);
                 add_status(&mut response, CacheStatus::forwarded(Forwarded::Method));
                 Some(response)
             }
@@ -153,8 +153,9 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     let plan = cached.plan(&forward::by_reference(&exchange, &request, has_body));
     let key = match plan {
         Plan::Bypass(reason) => {
+            let origin = (&request, exchange.tls.is_some());
             let output = cached.inner.handle(exchange).await;
-            return finished(&cached, &services, &request, output, CacheStatus::forwarded(reason));
+            return finished(&cached, &services, origin, output, CacheStatus::forwarded(reason));
         }
         Plan::Invalidate => {
             let (client, peer, path) = (exchange.client, exchange.peer, exchange.path.clone());
@@ -178,7 +179,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
             return finished(
                 &cached,
                 &services,
-                &request,
+                (&request, tls.is_some()),
                 output,
                 CacheStatus::forwarded(Forwarded::Method),
             );
@@ -210,8 +211,9 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     // A part, or a head alone, is not stored. Of a stale response the part would be wrong if it has changed.
     if request.method == Method::Head || request.fields.contains(KnownField::Range) {
         let reason = if stored.is_some() { reason } else { Forwarded::Miss };
+        let origin = (&request, exchange.tls.is_some());
         let output = forward::call(&cached, exchange).await;
-        return finished(&cached, &services, &request, output, CacheStatus::forwarded(reason));
+        return finished(&cached, &services, origin, output, CacheStatus::forwarded(reason));
     }
     let now_ms = services.clock.uptime_ms();
     let resource = cached.memory.get(&key);
@@ -309,17 +311,18 @@ fn hit(stored: &Arc<StoredResponse>, request: &Request<'_>, services: &Services,
     response
 }
 
-/// Completes the output of a handler that is not stored. Files of the file cache have no status.
+/// Completes the output of a handler that is not stored. Files of the file cache have no status. `is_secure`: true if
+/// the request came over TLS.
 fn finished(
     cached: &CachedRoute,
     services: &Services,
-    request: &Request<'_>,
+    (request, is_secure): (&Request<'_>, bool),
     mut output: HandlerOutput,
     status: CacheStatus,
 ) -> HandlerOutput {
     if let HandlerOutput::Response(response) = &mut output {
         cached.responses.counters.count(services, Counted::Bypass);
-        cached.finish(request, response);
+        cached.finish(request, is_secure, response);
         add_status(response, status);
     }
     output

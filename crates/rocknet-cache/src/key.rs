@@ -261,7 +261,8 @@ pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], t
     key.push(SEPARATOR);
 }
 
-fn without_default_port(authority: &[u8], is_secure: bool) -> &[u8] {
+/// Returns an authority without the default port of its scheme.
+pub fn without_default_port(authority: &[u8], is_secure: bool) -> &[u8] {
     let default_port: &[u8] = if is_secure { b":443" } else { b":80" };
     authority.strip_suffix(default_port).unwrap_or(authority)
 }

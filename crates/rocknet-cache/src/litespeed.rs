@@ -1,7 +1,7 @@
 //! Fields of the cache plugins for LiteSpeed, such as LiteSpeed Cache for WordPress.
 //!
-//! The plugins send `X-LiteSpeed-Cache-Control`, `-Tag`, `-Vary` and `-Purge` if a request has the field [`ENABLED`].
-//! These fields concern only the server, so clients do not get them.
+//! The plugins send `X-LiteSpeed-Cache-Control`, `-Tag`, `-Vary`, `-Purge` and `-Purge2` if a request has the field
+//! [`ENABLED`]. These fields concern only the server, so clients do not get them.
 
 use rocknet_handler::response::FieldList;
 use rocknet_proto::request::Request;
@@ -17,6 +17,9 @@ const VARY_COOKIE: &str = "_lscache_vary";
 
 /// Prefix of the fields that are removed from responses.
 const PREFIX: &str = "X-LiteSpeed-";
+
+/// Fields that demand purges. Plugins send the second one for files that they have generated, such as combined styles.
+const PURGES: [&str; 2] = ["X-LiteSpeed-Purge", "X-LiteSpeed-Purge2"];
 
 /// Maximum number of purges that one response may demand.
 const MAX_PURGES: usize = 256;
@@ -40,11 +43,12 @@ pub fn vary_cookies(fields: &FieldList) -> Vec<String> {
     cookies
 }
 
-/// Returns the purges that a response demands within its site. `request`: names the host of paths.
-pub fn purges(fields: &FieldList, site: &str, request: &Request<'_>) -> Vec<Purge> {
+/// Returns the purges that a response demands within its site. `request`: names the host of paths. `is_secure`: true if
+/// it came over TLS.
+pub fn purges(fields: &FieldList, site: &str, request: &Request<'_>, is_secure: bool) -> Vec<Purge> {
     let lines = fields
         .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("X-LiteSpeed-Purge"));
+        .filter(|(name, _)| PURGES.iter().any(|own| name.eq_ignore_ascii_case(own)));
     let mut all = Vec::new();
     // Private and public purges are separated by semicolons. Nothing private is stored.
     for group in lines.flat_map(|(_, value)| value.split(';')) {
@@ -52,14 +56,14 @@ pub fn purges(fields: &FieldList, site: &str, request: &Request<'_>) -> Vec<Purg
         if elements().next() == Some("private") {
             continue;
         }
-        all.extend(elements().filter_map(|element| purge(element, site, request)));
+        all.extend(elements().filter_map(|element| purge(element, site, request, is_secure)));
     }
     all.truncate(MAX_PURGES);
     all
 }
 
 /// Returns the purge of one element of `X-LiteSpeed-Purge`; `None` for a word that selects nothing.
-fn purge(element: &str, site: &str, request: &Request<'_>) -> Option<Purge> {
+fn purge(element: &str, site: &str, request: &Request<'_>, is_secure: bool) -> Option<Purge> {
     let of = |selection| Purge {
         site: Some(site.to_owned()),
         selection,
@@ -67,7 +71,7 @@ fn purge(element: &str, site: &str, request: &Request<'_>) -> Option<Purge> {
     match element {
         "*" => Some(of(Selection::Everything)),
         "public" | "stale" => None,
-        path if path.starts_with('/') => Some(Purge::of_target(site, request.authority, path)),
+        path if path.starts_with('/') => Some(Purge::of_target(site, is_secure, request.authority, path)),
         tag => Some(of(Selection::Tag(tag.strip_prefix("tag=").unwrap_or(tag).to_owned()))),
     }
 }
@@ -117,7 +121,8 @@ mod tests {
             ("private,*", vec![]),
             (" , ", vec![]),
         ] {
-            let purges = purges(&fields(&[("X-LiteSpeed-Purge", value)]), "s", &request.view());
+            let lines = fields(&[("X-LiteSpeed-Purge", value)]);
+            let purges = purges(&lines, "s", &request.view(), true);
             assert!(purges.iter().all(|purge| purge.site.as_deref() == Some("s")));
             let selections: Vec<_> = purges.into_iter().map(|purge| purge.selection).collect();
             assert_eq!(selections, expected, "{value}");
@@ -125,10 +130,22 @@ mod tests {
     }
 
     #[test]
+    fn both_fields_demand_purges() {
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[]);
+        let lines = fields(&[("X-LiteSpeed-Purge", "tag=a"), ("x-litespeed-purge2", "public,tag=b")]);
+        let purges = purges(&lines, "s", &request.view(), true);
+        let tags = ["a", "b"].map(|tag| Selection::Tag(tag.to_owned()));
+        assert_eq!(
+            purges.into_iter().map(|purge| purge.selection).collect::<Vec<_>>(),
+            tags
+        );
+    }
+
+    #[test]
     fn the_number_of_purges_is_limited() {
         let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[]);
         let fields = fields(&[("X-LiteSpeed-Purge", &"tag=a,".repeat(2 * MAX_PURGES))]);
-        assert_eq!(purges(&fields, "s", &request.view()).len(), MAX_PURGES);
+        assert_eq!(purges(&fields, "s", &request.view(), true).len(), MAX_PURGES);
     }
 
     #[test]

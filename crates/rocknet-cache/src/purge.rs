@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::key::KeyParts;
+use crate::key::{self, KeyParts};
 
 /// Resources to drop.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,16 +75,15 @@ impl Purge {
         })
     }
 
-    /// Returns the purge of a URL of a site. `target`: path and query.
-    pub(crate) fn of_target(site: &str, authority: &[u8], target: &str) -> Purge {
+    /// Returns the purge of a URL of a site. `authority`: that of a request over `https`, if `is_secure` is true.
+    /// `target`: path and query.
+    pub(crate) fn of_target(site: &str, is_secure: bool, authority: &[u8], target: &str) -> Purge {
+        // Keys have no default port.
+        let authority = key::without_default_port(authority, is_secure);
         Purge {
             site: Some(site.to_owned()),
             selection: Selection::Url {
-                // Keys have no default port.
-                authority: String::from_utf8_lossy(authority)
-                    .trim_end_matches(":443")
-                    .trim_end_matches(":80")
-                    .to_ascii_lowercase(),
+                authority: String::from_utf8_lossy(authority).to_ascii_lowercase(),
                 target: target.to_owned(),
                 is_prefix: false,
             },
@@ -207,6 +206,24 @@ mod tests {
         ] {
             let expected = expected.map(|(host, target)| (host.to_owned(), target.to_owned()));
             assert_eq!(parts(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn only_the_default_port_of_the_scheme_is_left_out() {
+        for (authority, is_secure, expected) in [
+            ("H.test", true, "h.test"),
+            ("h.test:443", true, "h.test"),
+            ("h.test:80", true, "h.test:80"),
+            ("h.test:80", false, "h.test"),
+            ("h.test:443", false, "h.test:443"),
+            ("h.test:80:80", false, "h.test:80"),
+        ] {
+            let purge = Purge::of_target("s", is_secure, authority.as_bytes(), "/");
+            let Selection::Url { authority: found, .. } = purge.selection else {
+                panic!("no URL");
+            };
+            assert_eq!(found, expected, "{authority} {is_secure}");
         }
     }
 
