@@ -149,6 +149,11 @@ impl Access {
         }
     }
 
+    /// Returns true if [`Access::check`] does not refuse a request because of its address.
+    pub fn admits_address(&self, client: Client) -> bool {
+        self.any_suffices || self.addresses.admit(client)
+    }
+
     /// Returns true if requests need a password, so that shared caches must not store their responses (RFC 9111 §3.5).
     pub fn needs_password(&self) -> bool {
         !matches!(self.auth, Authentication::Open)

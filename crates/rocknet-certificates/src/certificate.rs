@@ -190,12 +190,6 @@ fn issuer(der: &[u8]) -> Option<String> {
     Some(certificate.issuer().to_string())
 }
 
-/// Returns the subject of a DER certificate; `None` if it cannot be parsed.
-pub fn subject(der: &[u8]) -> Option<String> {
-    let (_, certificate) = X509Certificate::from_der(der).ok()?;
-    Some(certificate.subject().to_string())
-}
-
 /// Moves the leaf to the front. The leaf is the first certificate that issued none of the others.
 pub(super) fn leaf_first(chain: &mut [CertificateDer<'static>]) {
     let parsed: Vec<_> = chain.iter().map(|der| X509Certificate::from_der(der).ok()).collect();

@@ -7,8 +7,9 @@ use rocknet_config::environment::{CertificateFinding, Environment, FileKind, Pas
 use rocknet_config::model::{CertificateFiles, HostPattern};
 
 use super::CertificateManager;
+use super::client_trust::read_revocation_lists;
 use super::files::FileSet;
-use super::tls_config::read_all_roots;
+use super::roots::read_all_roots;
 
 /// The file system and environment variables of this machine, with certificates loaded as the server loads them.
 pub struct ServerEnvironment<'m> {
@@ -86,6 +87,10 @@ impl Environment for ServerEnvironment<'_> {
 
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         read_all_roots(files).err()
+    }
+
+    fn revocation_lists_error(&self, files: &[PathBuf]) -> Option<String> {
+        read_revocation_lists(files).err()
     }
 
     fn lacks_log_folder(&self, file: &Path) -> bool {

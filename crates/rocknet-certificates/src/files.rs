@@ -51,7 +51,7 @@ pub enum Reload {
 
 /// Identifies a version of a file. The stamp changes when the file is replaced or written, or its mode changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     inode: u64,
     size: u64,
     /// Time of the last change of content or attributes (ctime), in seconds and nanoseconds.
@@ -153,7 +153,7 @@ impl FileSet {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
     let meta = fs::metadata(path).ok()?;
     Some(Stamp {
         inode: meta.ino(),

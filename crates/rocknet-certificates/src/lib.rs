@@ -10,6 +10,9 @@
 
 pub mod acme;
 mod certificate;
+mod client_handshake;
+mod client_names;
+mod client_trust;
 mod environment;
 pub mod files;
 mod inspection;
@@ -18,16 +21,21 @@ pub mod local;
 mod manager;
 mod pem;
 pub mod resumption;
+mod roots;
 mod secure_site;
 pub mod storage;
 mod store;
 mod tls_config;
 pub mod trust;
 
-pub use certificate::{Certificate, CertificateError, CertificateSet, SingleCertificate, subject};
+pub use certificate::{Certificate, CertificateError, CertificateSet, SingleCertificate};
+pub use client_handshake::end_of_validity;
+pub use client_names::client_names;
+pub use client_trust::{ClientTrust, ClientVerification};
 pub use environment::ServerEnvironment;
 pub use issuer::{Authority, CertificateRequest, Issuer};
 pub use manager::{CertificateManager, SYSTEM_STATE_FOLDER, needs_local_ca, state_folder};
+pub use roots::read_roots;
 pub use secure_site::{SecureSite, TlsPolicy};
 pub use store::CertificateStore;
-pub use tls_config::{ACME_PROTOCOL, HQ_INTEROP, HTTP_2, HTTP_3, PROTOCOLS, read_roots};
+pub use tls_config::{ACME_PROTOCOL, HQ_INTEROP, HTTP_2, HTTP_3, PROTOCOLS};

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 pub use rocknet_config::SYSTEM_STATE_FOLDER;
-use rocknet_config::model::{CertificateFiles, CertificateSource, Config, HostPattern, Listen, Mode, Site};
+use rocknet_config::model::{CertificateFiles, CertificateSource, ClientAuth, Config, HostPattern, Listen, Mode, Site};
 use rocknet_config::user_state_folder;
 use rustls::ServerConfig;
 
 use super::acme::AcmeIssuer;
+use super::client_trust::ClientTrust;
 use super::files::{FileSet, Reload};
 use super::inspection::{is_error, listed};
 use super::local::{LocalIssuer, is_private};
@@ -47,6 +48,8 @@ struct ManagerState {
     issuers: Vec<Box<dyn Issuer>>,
     /// Sets of files in use. The references are weak, because the sites own the sets.
     files: HashMap<Vec<CertificateFiles>, Weak<FileSet>>,
+    /// Verifications of client certificates in use, by the files of authorities and revocation lists.
+    clients: HashMap<(Vec<PathBuf>, Vec<PathBuf>), Weak<ClientTrust>>,
     /// For each set of files, the sites that use it and their names.
     sites: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
     /// Configuration with a site whose certificate has the addresses of this machine, and these addresses.
@@ -121,6 +124,20 @@ impl CertificateManager {
         set
     }
 
+    /// Returns the verification of client certificates by these files, which sites with the same files share. Reads the
+    /// files if the value is new or a file has changed.
+    fn client_trust(&self, client: &ClientAuth) -> Arc<ClientTrust> {
+        let mut state = lock(&self.state);
+        let key = (client.ca.clone(), client.crl.clone());
+        if let Some(trust) = state.clients.get(&key).and_then(Weak::upgrade) {
+            trust.reload_if_changed();
+            return trust;
+        }
+        let trust = Arc::new(self.tls_configs.client_trust(client));
+        state.clients.insert(key, Arc::downgrade(&trust));
+        trust
+    }
+
     /// Returns the secrets of session tickets.
     pub fn ticket_secrets(&self) -> &TicketSecrets {
         self.tls_configs.ticket_secrets()
@@ -137,12 +154,13 @@ impl CertificateManager {
                 default_name: names(site, mode, &[]).swap_remove(0),
             },
         };
-        let config = self.tls_configs.build(tls.min, tls.client.as_ref(), mode).map(Arc::new);
+        let config = self.tls_configs.build(tls.min, mode).map(Arc::new);
+        let trust = tls.client.as_ref().map(|client| self.client_trust(client));
         // Early data arrives in resumed sessions, in which a client's certificate is not verified again. A site with
         // client authentication therefore accepts no early data.
         let accepts_early_data = tls.early_data && tls.client.is_none();
         let early_data = accepts_early_data.then(|| self.sessions.of_site(&site.name, remembered));
-        Some(SecureSite::new(site, tls, certificates, config, early_data))
+        Some(SecureSite::new(site, tls, certificates, config, trust, early_data))
     }
 
     /// Returns the set of these files as it was last read; `None` if no site uses them.
@@ -254,6 +272,20 @@ impl ManagerState {
             if let Some(reload) = set.reload_if_changed(now) {
                 let sites = sites.get(files).map(Vec::as_slice).unwrap_or_default();
                 report_change(&set, reload, sites);
+            }
+            true
+        });
+        self.clients.retain(|_, trust| {
+            let Some(trust) = trust.upgrade() else { return false };
+            match trust.reload_if_changed() {
+                Some(Ok(())) => tracing::info!(
+                    files = trust.files(),
+                    "authorities and revocation lists of client certificates reloaded"
+                ),
+                Some(Err(error)) => {
+                    tracing::error!("{error}; client certificates are verified by the previous files");
+                }
+                None => {}
             }
             true
         });

@@ -115,10 +115,16 @@ fn key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemErrorKind> {
 /// Reads a regular file of at most `MAX_FILE` bytes. A larger file is an error, because certificates after the limit
 /// would be missing without notice.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, MAX_FILE)
+}
+
+/// Reads a regular file of at most `max` bytes.
+pub(crate) fn read_up_to(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
+    open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        let message = format!("it is larger than {} MiB", max >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }

@@ -7,14 +7,16 @@ use rocknet_config::model::{self, CertificateFiles, ClientAuth, TlsVersion};
 use rustls::server::ProducesTickets;
 use rustls::{ProtocolVersion, ServerConfig};
 
+use super::client_trust::ClientTrust;
 use super::files::FileSet;
 use super::resumption::SessionStore;
+use super::tls_config::versions;
 use super::{Certificate, CertificateSet, CertificateStore, HQ_INTEROP, HTTP_3};
 
 /// A site that is served over TLS.
 pub struct SecureSite {
     certificates: SiteCertificates,
-    /// TLS configuration without certificates, or the reason why client authentication cannot be set up.
+    /// TLS configuration without certificates and client authentication, or the reason why it cannot be built.
     config: Result<Arc<ServerConfig>, String>,
     /// The last certificate set with the configurations built for it. Most sites have only one set.
     ready: ArcSwapOption<ReadyConfigs>,
@@ -47,20 +49,36 @@ pub enum SiteCertificates {
 #[derive(Debug)]
 pub struct TlsPolicy {
     shown: ShownCertificate,
-    client: Option<ClientAuth>,
+    client: Option<ClientPolicy>,
     min: TlsVersion,
+}
+
+/// Client authentication of a site.
+#[derive(Debug)]
+struct ClientPolicy {
+    auth: ClientAuth,
+    trust: Arc<ClientTrust>,
 }
 
 impl TlsPolicy {
     /// Returns true if both sites present the same certificate and authenticate clients in the same way. The minimum
     /// version is checked by [`TlsPolicy::accepts`].
     pub fn is_equivalent(&self, other: &TlsPolicy) -> bool {
-        self.shown == other.shown && self.client == other.client
+        self.shown == other.shown && self.client_auth() == other.client_auth()
+    }
+
+    fn client_auth(&self) -> Option<&ClientAuth> {
+        self.client.as_ref().map(|client| &client.auth)
     }
 
     /// Returns true if clients must present a certificate.
     pub fn requires_client_certificate(&self) -> bool {
-        self.client.as_ref().is_some_and(|client| client.required)
+        self.client.as_ref().is_some_and(|client| client.auth.required)
+    }
+
+    /// Returns the verification of client certificates; `None` if none are requested.
+    pub fn client_trust(&self) -> Option<&Arc<ClientTrust>> {
+        self.client.as_ref().map(|client| &client.trust)
     }
 
     /// Returns true if the site accepts this TLS version; `None` counts as TLS 1.2.
@@ -78,13 +96,14 @@ enum ShownCertificate {
 }
 
 impl SecureSite {
-    /// Creates the TLS side of a site. `config` is an error if client authentication cannot be set up. `early_data`:
-    /// store of the sessions of the site, if it accepts early data.
+    /// Creates the TLS side of a site. `trust`: verification of client certificates, if the site requests them.
+    /// `early_data`: store of the sessions of the site, if it accepts early data.
     pub fn new(
         site: &model::Site,
         tls: &model::SiteTls,
         certificates: SiteCertificates,
         config: Result<Arc<ServerConfig>, String>,
+        trust: Option<Arc<ClientTrust>>,
         early_data: Option<Arc<SessionStore>>,
     ) -> SecureSite {
         let shown = match &tls.source {
@@ -97,7 +116,11 @@ impl SecureSite {
             ready: ArcSwapOption::empty(),
             policy: Arc::new(TlsPolicy {
                 shown,
-                client: tls.client.clone(),
+                client: tls
+                    .client
+                    .clone()
+                    .zip(trust)
+                    .map(|(auth, trust)| ClientPolicy { auth, trust }),
                 min: tls.min,
             }),
             early_data,
@@ -108,13 +131,31 @@ impl SecureSite {
     /// Returns the configuration for a handshake over TCP. `name` is the client's SNI in lower case if it is a name of
     /// this site. Returns `None` if there is no certificate or the client authentication cannot be set up.
     pub fn server_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
-        self.ready_configs(store, name).map(|ready| Arc::clone(&ready.tcp))
+        let ready = self.ready_configs(store, name)?;
+        self.with_client_auth(&ready.tcp)
     }
 
     /// Returns the configuration for a handshake over QUIC. The configuration offers HTTP/3; otherwise the function
     /// works like [`SecureSite::server_config`].
     pub fn quic_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
-        self.ready_configs(store, name).map(|ready| Arc::clone(&ready.quic))
+        let ready = self.ready_configs(store, name)?;
+        self.with_client_auth(&ready.quic)
+    }
+
+    /// Returns the configuration of one handshake: with the request for a client certificate, if the site requests one.
+    fn with_client_auth(&self, config: &Arc<ServerConfig>) -> Option<Arc<ServerConfig>> {
+        let Some(client) = &self.policy.client else {
+            return Some(Arc::clone(config));
+        };
+        let verification = client.trust.current()?;
+        let own = verification.configure(config, versions(self.policy.min), client.auth.required);
+        own.map(Arc::new)
+    }
+
+    /// Returns true if handshakes can be configured.
+    fn is_configured(&self) -> bool {
+        let has_trust = |trust: &Arc<ClientTrust>| trust.current().is_some();
+        self.config.is_ok() && self.policy.client_trust().is_none_or(has_trust)
     }
 
     /// Returns the configurations for a handshake. They are built again if the last handshake used another certificate
@@ -152,7 +193,7 @@ impl SecureSite {
             SiteCertificates::Files(files) => files.certificate_set().is_some(),
             SiteCertificates::Issued { default_name } => store.find(default_name).is_some(),
         };
-        has_set && self.config.is_ok()
+        has_set && self.is_configured()
     }
 
     /// Returns the certificates of the site: the certificates in its files, or the certificates issued for its default
@@ -179,6 +220,9 @@ impl SecureSite {
         if let Err(error) = &self.config {
             return Some(error.clone());
         }
+        if let Some(error) = self.policy.client_trust().and_then(|trust| trust.error()) {
+            return Some(error);
+        }
         match &self.certificates {
             SiteCertificates::Files(files) => files.error(),
             SiteCertificates::Issued { .. } => None,
@@ -192,7 +236,7 @@ impl SecureSite {
             SiteCertificates::Files(files) => files.certificate_set().is_some(),
             SiteCertificates::Issued { .. } => true,
         };
-        !has_set || self.config.is_err()
+        !has_set || !self.is_configured()
     }
 
     /// Returns the certificate set for a name. If no certificate was issued for the name, returns the set of the site's

@@ -1,20 +1,15 @@
 //! Builds the rustls configurations of sites. Sites with the same client authentication share session ticket keys.
 
-use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use ::aws_lc_rs::digest;
 use rocknet_config::model::{ClientAuth, Mode, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::version::{TLS12, TLS13};
-use rustls::{KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use rustls::{KeyLog, KeyLogFile, NoKeyLog, ServerConfig, SupportedProtocolVersion};
 
+use super::client_trust::ClientTrust;
 use super::resumption::{TicketCipher, TicketSecrets};
 
 /// ALPN protocols of a site, most preferred first.
@@ -28,18 +23,12 @@ pub const HQ_INTEROP: &[u8] = b"hq-interop";
 /// ALPN name that a CA offers to validate a TLS-ALPN-01 challenge (RFC 8737 §3).
 pub const ACME_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// Client authentication of a site: whether a client certificate is required, and the accepted root certificates.
-///
-/// Values are compared by content. Resuming a session skips the client authentication, so a ticket must be valid only
-/// for sites that accept the verification made in its handshake.
-type ClientAuthRoots = (bool, Vec<CertificateDer<'static>>);
-
 /// Builds TLS configurations. All workers, and all sites with the same client authentication, share ticket keys.
 pub struct TlsConfigBuilder {
     provider: Arc<CryptoProvider>,
     ticket_secrets: Arc<TicketSecrets>,
-    /// Ticket ciphers by client authentication; the key `None` is for sites without client authentication.
-    tickets: Mutex<HashMap<Option<ClientAuthRoots>, Arc<TicketCipher>>>,
+    /// Ticket cipher of sites without client authentication.
+    tickets: Arc<TicketCipher>,
     /// Writer of the secrets of handshakes, opened once for the file that [`KEY_LOG_VARIABLE`] names.
     key_log: OnceLock<Arc<dyn KeyLog>>,
 }
@@ -51,40 +40,31 @@ const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 impl TlsConfigBuilder {
     /// Creates a builder. `secrets`: the secrets of ticket keys.
     pub fn new(secrets: TicketSecrets) -> TlsConfigBuilder {
+        let ticket_secrets = Arc::new(secrets);
+        let context = b"no client authentication".to_vec();
         TlsConfigBuilder {
             provider: Arc::new(aws_lc_rs::default_provider()),
-            ticket_secrets: Arc::new(secrets),
-            tickets: Mutex::default(),
+            tickets: Arc::new(TicketCipher::new(Arc::clone(&ticket_secrets), context)),
+            ticket_secrets,
             key_log: OnceLock::new(),
         }
     }
 
-    /// Builds a configuration without a certificate. In `dev` mode, the secrets of its connections are written to the
-    /// file that the variable `SSLKEYLOGFILE` names.
+    /// Builds a configuration without a certificate and without client authentication. In `dev` mode, the secrets of
+    /// its connections are written to the file that the variable `SSLKEYLOGFILE` names.
     ///
     /// # Errors
     /// Describes for the operator why the configuration cannot be built.
-    pub fn build(&self, min: TlsVersion, client: Option<&ClientAuth>, mode: Mode) -> Result<ServerConfig, String> {
-        let versions: &[_] = match min {
-            TlsVersion::V12 => &[&TLS13, &TLS12],
-            TlsVersion::V13 => &[&TLS13],
-        };
-        let describe = |error: rustls::Error| error.to_string();
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
-            .with_protocol_versions(versions)
-            .map_err(describe)?;
-        let roots = client
-            .map(|client| Ok::<ClientAuthRoots, String>((client.required, read_all_roots(&client.ca)?)))
-            .transpose()?;
-        let builder = match &roots {
-            None => builder.with_no_client_auth(),
-            Some(roots) => builder.with_client_cert_verifier(self.verifier(roots)?),
-        };
-        let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
+    pub fn build(&self, min: TlsVersion, mode: Mode) -> Result<ServerConfig, String> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_protocol_versions(versions(min))
+            .map_err(|error| error.to_string())?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(NoCertificate));
         config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
         // Clients store the session state in tickets, so server memory does not grow with the number of clients.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.ticketer = self.tickets(roots);
+        config.ticketer = Arc::<TicketCipher>::clone(&self.tickets);
         config.max_early_data_size = 0;
         if mode == Mode::Dev {
             config.key_log = Arc::clone(self.key_log.get_or_init(open_key_log));
@@ -97,36 +77,15 @@ impl TlsConfigBuilder {
     /// # Errors
     /// Describes why the configuration cannot be built.
     pub fn challenge(&self) -> Result<ServerConfig, String> {
-        let mut config = self.build(TlsVersion::V12, None, Mode::Prod)?;
+        let mut config = self.build(TlsVersion::V12, Mode::Prod)?;
         config.alpn_protocols = vec![ACME_PROTOCOL.to_vec()];
         config.send_tls13_tickets = 0;
         Ok(config)
     }
 
-    fn verifier(&self, (required, roots): &ClientAuthRoots) -> Result<Arc<dyn ClientCertVerifier>, String> {
-        let mut store = RootCertStore::empty();
-        for root in roots {
-            store
-                .add(root.clone())
-                .map_err(|error| format!("`client_ca`: {error}"))?;
-        }
-        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(&self.provider));
-        let builder = if *required {
-            builder
-        } else {
-            builder.allow_unauthenticated()
-        };
-        builder.build().map_err(|error| format!("`client_ca`: {error}"))
-    }
-
-    /// Returns the ticket cipher for this client authentication, and creates it on the first call.
-    fn tickets(&self, roots: Option<ClientAuthRoots>) -> Arc<TicketCipher> {
-        let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-        let cipher = all.entry(roots).or_insert_with_key(|roots| {
-            let context = ticket_context(roots.as_ref());
-            Arc::new(TicketCipher::new(Arc::clone(&self.ticket_secrets), context))
-        });
-        Arc::clone(cipher)
+    /// Reads the authorities and revocation lists of client certificates.
+    pub fn client_trust(&self, client: &ClientAuth) -> ClientTrust {
+        ClientTrust::new(client, &self.provider, &self.ticket_secrets)
     }
 
     /// Returns the secrets of ticket keys.
@@ -135,21 +94,14 @@ impl TlsConfigBuilder {
     }
 }
 
-/// Returns the context of the tickets of sites with this client authentication. It is the same in every process that
-/// reads the same certificates.
-fn ticket_context(roots: Option<&ClientAuthRoots>) -> Vec<u8> {
-    let Some((required, roots)) = roots else {
-        return b"no client authentication".to_vec();
-    };
-    let mut context = match required {
-        true => b"client certificate".to_vec(),
-        false => b"optional client certificate".to_vec(),
-    };
-    for root in roots {
-        // Hashes have a fixed length, so that different lists have different contexts.
-        context.extend_from_slice(digest::digest(&digest::SHA256, root).as_ref());
+/// Returns the versions from a minimum on, most preferred first.
+pub(super) fn versions(min: TlsVersion) -> &'static [&'static SupportedProtocolVersion] {
+    const FROM_TLS12: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+    const FROM_TLS13: &[&SupportedProtocolVersion] = &[&TLS13];
+    match min {
+        TlsVersion::V12 => FROM_TLS12,
+        TlsVersion::V13 => FROM_TLS13,
     }
-    context
 }
 
 /// Opens the file for secrets, if the variable names one. A new file is readable for the user of the server only.
@@ -170,41 +122,6 @@ fn open_key_log() -> Arc<dyn KeyLog> {
     tracing::warn!("SSLKEYLOGFILE is set: with {path}, anyone can decrypt the TLS connections of this server");
     // `KeyLogFile` reads the variable itself and opens the file again.
     Arc::new(KeyLogFile::new())
-}
-
-/// Reads the root certificates of PEM files, of client authentication or of upstreams. Fails if a certificate cannot be
-/// a root, or if there is no certificate.
-pub(super) fn read_all_roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
-    let mut store = RootCertStore::empty();
-    let mut roots = Vec::new();
-    for path in files {
-        for root in read_roots(path)? {
-            store
-                .add(root.clone())
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-            roots.push(root);
-        }
-    }
-    if roots.is_empty() {
-        let names = files.iter().map(|path| path.display().to_string());
-        return Err(format!(
-            "{}: contains no certificate",
-            names.collect::<Vec<_>>().join(", ")
-        ));
-    }
-    Ok(roots)
-}
-
-/// Reads all certificates of a PEM file.
-///
-/// # Errors
-/// Names the file and the reason why it cannot be read.
-pub fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let describe = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let bytes = super::pem::read(path).map_err(|error| describe(&error))?;
-    CertificateDer::pem_slice_iter(&bytes)
-        .collect::<Result<_, _>>()
-        .map_err(|error| describe(&error))
 }
 
 /// Placeholder that [`super::SecureSite`] replaces with its certificates.

@@ -5,6 +5,7 @@ mod acme;
 mod admin;
 mod alias;
 mod application;
+mod client_certificates;
 mod conflict;
 pub(crate) mod foreign;
 mod host_folders;

@@ -119,6 +119,12 @@ pub trait Environment {
         None
     }
 
+    /// Loads lists of revoked client certificates as the server does. Returns the error; `None` if the files can be
+    /// used. The default implementation returns `None`.
+    fn revocation_lists_error(&self, _files: &[PathBuf]) -> Option<String> {
+        None
+    }
+
     /// Returns true if the folder of a log file does not exist, so that the server cannot create the file. The default
     /// implementation returns false.
     fn lacks_log_folder(&self, _file: &Path) -> bool {

@@ -8,6 +8,7 @@ mod application;
 mod ban;
 mod browse;
 mod cache;
+mod certificate_rule;
 mod cgi;
 mod controller;
 mod cors;
@@ -66,6 +67,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         cgi::KEYS,
         controller::KEYS,
         access::KEYS,
+        certificate_rule::KEYS,
         signed_urls::KEYS,
         limit::KEYS,
         admin::KEYS,

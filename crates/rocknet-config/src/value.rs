@@ -6,6 +6,7 @@ pub(crate) mod address;
 pub(crate) mod auth;
 pub(crate) mod ban;
 pub(crate) mod browse;
+pub(crate) mod certificate_rule;
 pub(crate) mod cgi;
 pub(crate) mod condition;
 pub(crate) mod controller;

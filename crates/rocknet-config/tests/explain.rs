@@ -37,8 +37,10 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
                 "user_field",
                 "timeout",
                 "signed",
+                "certificate",
             ],
         ),
+        Section::Certificate => return Some(("auth".to_owned(), true)),
         Section::Limit => (
             "limit",
             &[
@@ -88,6 +90,7 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
                 (Section::SiteTls, "key") => "cert = \"a.pem\"\nkey = \"a.key\"",
                 (Section::SiteTls, "ocsp") => "cert = \"a.pem\"\nocsp = \"a.der\"",
                 (Section::SiteTls, "client_ca") => "client_ca = \"ca.pem\"",
+                (Section::SiteTls, "crl") => "crl = \"revoked.crl\"",
                 (Section::SiteTls, "client") => "client_ca = \"ca.pem\"\nclient = \"optional\"",
                 _ => key.example,
             };

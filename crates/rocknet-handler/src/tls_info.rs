@@ -1,5 +1,7 @@
 //! Result of a connection's TLS handshake.
 
+use base64ct::{Base64, Encoding};
+use rocknet_config::model::ClientNames;
 use rocknet_io::tls::Negotiated;
 use rustls::pki_types::CertificateDer;
 use rustls::{CipherSuite, ProtocolVersion};
@@ -21,25 +23,75 @@ pub struct TlsInfo {
 pub struct ClientCertificate {
     /// Subject, such as `CN=bob, O=Example`. Empty if it cannot be read.
     pub subject: String,
+    /// Names of the certificate; `None` if they cannot be read.
+    pub names: Option<ClientNames>,
     /// The certificate in DER.
     pub der: CertificateDer<'static>,
 }
 
+impl ClientCertificate {
+    /// Returns the issuer, written like the subject.
+    pub fn issuer(&self) -> String {
+        let names = self.names.as_ref();
+        names.map_or_else(String::new, |names| names.issuer.to_string())
+    }
+
+    /// Returns the SHA-256 of the certificate in lower-case hexadecimal digits; empty if the certificate cannot be
+    /// read.
+    pub fn fingerprint(&self) -> String {
+        let hex = |names: &ClientNames| names.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.names.as_ref().map(hex).unwrap_or_default()
+    }
+
+    /// Returns the certificate as the value of `Client-Cert` (RFC 9440 §2.2).
+    pub fn byte_sequence(&self) -> String {
+        format!(":{}:", Base64::encode_string(&self.der))
+    }
+
+    /// Returns the certificate in PEM with percent-encoding, as `$ssl_client_escaped_cert` of nginx has it.
+    pub fn escaped_pem(&self) -> String {
+        let encoded = Base64::encode_string(&self.der);
+        let mut pem = String::from("-----BEGIN%20CERTIFICATE-----%0A");
+        for (at, c) in encoded.char_indices() {
+            if at > 0 && at % PEM_LINE == 0 {
+                pem.push_str("%0A");
+            }
+            match c {
+                '+' => pem.push_str("%2B"),
+                '/' => pem.push_str("%2F"),
+                '=' => pem.push_str("%3D"),
+                c => pem.push(c),
+            }
+        }
+        pem.push_str("%0A-----END%20CERTIFICATE-----%0A");
+        pem
+    }
+}
+
+/// Characters in a line of a PEM file (RFC 7468 §2).
+const PEM_LINE: usize = 64;
+
 impl TlsInfo {
-    /// Collects the parameters. `subject` reads the subject of a certificate.
+    /// Collects the parameters. `names` reads the names of a certificate.
     pub fn new(
         negotiated: &Negotiated<'_>,
         server_name: Option<Box<str>>,
-        subject: impl FnOnce(&CertificateDer<'_>) -> Option<String>,
+        names: impl FnOnce(&CertificateDer<'_>) -> Option<ClientNames>,
     ) -> TlsInfo {
         let leaf = negotiated.peer.and_then(<[_]>::first);
         TlsInfo {
             version: negotiated.version,
             suite: negotiated.suite.map(|suite| suite.suite()),
             server_name,
-            client: leaf.map(|der| ClientCertificate {
-                subject: subject(der).unwrap_or_default(),
-                der: der.clone(),
+            client: leaf.map(|der| {
+                let names = names(der);
+                ClientCertificate {
+                    subject: names
+                        .as_ref()
+                        .map_or_else(String::new, |names| names.subject.to_string()),
+                    names,
+                    der: der.clone(),
+                }
             }),
         }
     }

@@ -18,7 +18,7 @@ use crate::clock::microseconds;
 use crate::forwarded;
 use crate::response::UpstreamTiming;
 use crate::services::Services;
-use crate::tls_info::TlsInfo;
+use crate::tls_info::{ClientCertificate, TlsInfo};
 
 /// Header field by which proxies name a request. It is used only if a trusted proxy sends it.
 const X_REQUEST_ID: &[u8] = b"X-Request-Id";
@@ -52,6 +52,10 @@ pub struct RequestValues<'a> {
 }
 
 impl RequestValues<'_> {
+    fn certificate(&self) -> Option<&ClientCertificate> {
+        self.tls.and_then(|tls| tls.client.as_ref())
+    }
+
     fn client(&self) -> Client {
         let resolve = || forwarded::client(self.server, self.peer, self.request.fields);
         self.client.unwrap_or_else(resolve)
@@ -125,9 +129,32 @@ impl Values for RequestValues<'_> {
                 Cow::Borrowed(name.unwrap_or_default().as_bytes())
             }
             Placeholder::TlsClientSubject => {
-                let client = self.tls.and_then(|tls| tls.client.as_ref());
+                let client = self.certificate();
                 Cow::Borrowed(client.map_or(&b""[..], |client| client.subject.as_bytes()))
             }
+            Placeholder::TlsClientVerify => text(self.tls.map(|tls| match tls.client {
+                Some(_) => "SUCCESS",
+                None => "NONE",
+            })),
+            Placeholder::TlsClientIssuer => {
+                owned(self.certificate().map_or_else(String::new, ClientCertificate::issuer))
+            }
+            Placeholder::TlsClientSerial => {
+                let names = self.certificate().and_then(|certificate| certificate.names.as_ref());
+                Cow::Borrowed(names.map_or(&b""[..], |names| names.serial.as_bytes()))
+            }
+            Placeholder::TlsClientFingerprint => owned(
+                self.certificate()
+                    .map_or_else(String::new, ClientCertificate::fingerprint),
+            ),
+            Placeholder::TlsClientCertificate => owned(
+                self.certificate()
+                    .map_or_else(String::new, ClientCertificate::byte_sequence),
+            ),
+            Placeholder::TlsClientPem => owned(
+                self.certificate()
+                    .map_or_else(String::new, ClientCertificate::escaped_pem),
+            ),
             Placeholder::User => Cow::Borrowed(self.user.unwrap_or_default().as_bytes()),
             Placeholder::Site => Cow::Borrowed(self.site.as_bytes()),
             Placeholder::UnixTime => {

@@ -128,6 +128,8 @@ pub enum Section {
     Php,
     /// `auth` of a site or route.
     Auth,
+    /// `certificate` of `auth`.
+    Certificate,
     /// Table in `limit` of a site or route.
     Limit,
     /// `browse` of a site or route.
@@ -174,6 +176,7 @@ impl Section {
         Section::Cgi,
         Section::Php,
         Section::Auth,
+        Section::Certificate,
         Section::Limit,
         Section::Browse,
         Section::Zip,
@@ -215,6 +218,7 @@ impl Section {
             Section::Cgi => "`cgi` of a site or route",
             Section::Php => "`php` of a site or route",
             Section::Auth => "`auth` of a site or route",
+            Section::Certificate => "`certificate` of `auth`",
             Section::Limit => "`limit` of a site or route",
             Section::Browse => "`browse` of a site or route",
             Section::Zip => "`zip` of `browse`",

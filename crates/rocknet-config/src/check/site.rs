@@ -3,7 +3,8 @@
 use crate::binding::{self, WrittenKey};
 use crate::check::listen::SiteListener;
 use crate::check::{
-    access as client_access, alias, application, http3, listen, response_cache, rule, server, settings, tls,
+    access as client_access, alias, application, client_certificates, http3, listen, response_cache, rule, server,
+    settings, tls,
 };
 use crate::context::Check;
 use crate::file::{Entry, Node, Table, Value};
@@ -172,6 +173,9 @@ fn site(
     }
     let routes = routes(check, table, &settings);
     response_cache::check_site(check, table, &settings, &routes);
+    if tls_is_known {
+        client_certificates::check_site(check, (name, entry, table), tls.as_ref(), &settings, &routes);
+    }
     if let Some(node) = user {
         check_user(check, (name, node), &settings, &routes, context.user);
     }

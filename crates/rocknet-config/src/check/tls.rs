@@ -145,12 +145,29 @@ pub(super) fn source(check: &mut Check<'_>, table: &Table) -> Option<Certificate
     Some(CertificateSource::Files((0..certs.len()).map(certificate).collect()))
 }
 
-/// Reads `client_ca` and `client`; `None` if no client certificates are requested.
+/// Reads `client_ca`, `client` and `crl`; `None` if no client certificates are requested.
 fn client(check: &mut Check<'_>, table: Option<&Table>) -> Option<ClientAuth> {
-    let ca = files(check, "client_ca", table?.node("client_ca")?);
+    let table = table?;
+    let Some(node) = table.node("client_ca") else {
+        for key in ["client", "crl"] {
+            if let Some(entry) = table.entries.get(key) {
+                let message =
+                    format!("`{key}` has no effect without `client_ca`: no client certificates are requested");
+                let help = "name the file with the authorities of client certificates: client_ca = \"clients.pem\"";
+                check.warning(Code::Dangerous, entry.key, message, help);
+            }
+        }
+        return None;
+    };
+    let ca = files(check, "client_ca", node);
+    let crl = table
+        .node("crl")
+        .map(|node| files(check, "crl", node))
+        .unwrap_or_default();
     Some(ClientAuth {
         ca,
-        required: typed::choice::<ClientCertificate>(table, "client").unwrap_or_default()
+        crl,
+        required: typed::choice::<ClientCertificate>(Some(table), "client").unwrap_or_default()
             == ClientCertificate::Required,
     })
 }
@@ -168,6 +185,14 @@ pub(super) fn inspect(check: &mut Check<'_>, written: Option<&Node>, tls: &SiteT
         && let Some(error) = check.env.ca_certificates_error(&client.ca)
     {
         let help = "name a PEM file that contains the certificates of the authorities";
+        let message = format!("site \"{site}\" cannot be served with TLS: {error}");
+        check.site_error(Code::Certificate, node.span, message, help);
+    }
+    if let (Some(client), Some(node)) = (&tls.client, table.node("crl"))
+        && client.crl.iter().all(is_file)
+        && let Some(error) = check.env.revocation_lists_error(&client.crl)
+    {
+        let help = "name a PEM or DER file that contains the lists of the authorities in `client_ca`";
         let message = format!("site \"{site}\" cannot be served with TLS: {error}");
         check.site_error(Code::Certificate, node.span, message, help);
     }

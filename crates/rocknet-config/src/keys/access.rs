@@ -1,5 +1,6 @@
 //! Keys of access control: client addresses, users and passwords.
 
+use super::certificate_rule;
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
@@ -59,7 +60,7 @@ pub(super) const KEYS: &[Key] = &[
          gets 401. `rocknet hash-password` creates a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
          with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. With \
          `forward`, another server decides about each request, as `auth_request` of nginx and `forward_auth` of Caddy. With \
-         `signed`, only signed URLs are admitted. The users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
+         `signed`, only signed URLs are admitted. With `certificate`, clients need a certificate of an authority in `client_ca` of `tls`. The users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
          turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
          for the rest of that minute.",
     )
@@ -70,6 +71,7 @@ pub(super) const KEYS: &[Key] = &[
             settings.auth.as_ref().map(auth)
                 .or_else(|| settings.forward_auth.as_ref().map(forward_auth))
                 .or_else(|| settings.signed_urls.as_ref().map(signed_urls))
+                .or_else(|| settings.certificate.as_ref().map(certificate_rule::rendered))
         )
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")

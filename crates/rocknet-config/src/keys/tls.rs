@@ -194,6 +194,22 @@ pub(super) const KEYS: &[Key] = &[
         }
     ))])
     .foreign_names(&["ssl_verify_client", "SSLVerifyClient"]),
+    Key::new(
+        "crl",
+        &[Section::SiteTls],
+        Kind::Several(&Kind::Text("PEM or DER file")),
+        "Lists of revoked client certificates (CRL), one of each authority that issues certificates of clients or of \
+         intermediate authorities. A certificate that a list has, or for whose issuer there is no list that is valid \
+         now, is refused. A changed file is read again within seconds, and applies to open connections and resumed \
+         sessions, too.",
+    )
+    .sets(&[Target::SiteTls(bound!(
+        render: |tls, _| match &tls.client {
+            Some(client) if !client.crl.is_empty() => Rendered::paths(&client.crl),
+            _ => Rendered::Unset,
+        }
+    ))])
+    .foreign_names(&["ssl_crl", "SSLCARevocationFile"]),
 ];
 
 /// Renders the origin of a site's certificate, in the short form if there is one.

@@ -9,6 +9,7 @@ use super::alias::Alias;
 use super::application::Application;
 use super::auth::Auth;
 use super::browse::Browse;
+use super::certificate_rule::CertificateRule;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::cors::Cors;
@@ -101,6 +102,8 @@ with_defaults! {
         pub forward_auth: Option<ForwardAuth> = None,
         /// Keys of the URLs that are admitted by their signature; `None`: URLs need no signature.
         pub signed_urls: Option<SignedUrls> = None,
+        /// Requirements of client certificates; `None`: no certificate is needed.
+        pub certificate: Option<CertificateRule> = None,
         /// Limits of requests, all of which apply; empty: requests are not limited.
         pub limits: Vec<Limit> = Vec::new(),
         /// Header fields added to every response; an empty value removes a field.
@@ -163,9 +166,10 @@ impl Settings {
         self.access.is_open() && self.auth.is_none() && !self.has_external_auth()
     }
 
-    /// Returns true if something other than passwords decides about requests: an authority, or signatures of URLs.
+    /// Returns true if something other than passwords decides about requests: an authority, signatures of URLs, or
+    /// client certificates.
     pub fn has_external_auth(&self) -> bool {
-        self.forward_auth.is_some() || self.signed_urls.is_some()
+        self.forward_auth.is_some() || self.signed_urls.is_some() || self.certificate.is_some()
     }
 
     /// Returns the limit of the bandwidth of each response; `None` if it is not limited.

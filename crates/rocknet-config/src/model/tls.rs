@@ -81,6 +81,8 @@ pub struct CertificateFiles {
 pub struct ClientAuth {
     /// PEM files of the certificate authorities that issue client certificates.
     pub ca: Vec<PathBuf>,
+    /// Files of certificate revocation lists; empty: revocation is not checked.
+    pub crl: Vec<PathBuf>,
     /// Refuses clients without a certificate.
     pub required: bool,
 }

@@ -141,6 +141,7 @@ fn name(section: Section) -> &'static str {
         Section::Cgi => "cgi",
         Section::Php => "php",
         Section::Auth => "auth",
+        Section::Certificate => "certificate",
         Section::Limit => "limit",
         Section::Browse => "browse",
         Section::Zip => "zip",

@@ -27,6 +27,10 @@ const NGINX: &[(&str, &str)] = &[
     ("ssl_cipher", "tls.cipher"),
     ("ssl_server_name", "tls.server_name"),
     ("ssl_client_s_dn", "tls.client.subject"),
+    ("ssl_client_verify", "tls.client.verify"),
+    ("ssl_client_i_dn", "tls.client.issuer"),
+    ("ssl_client_serial", "tls.client.serial"),
+    ("ssl_client_escaped_cert", "tls.client.pem"),
     ("status", "status"),
     ("body_bytes_sent", "bytes.sent"),
     ("bytes_sent", "bytes.sent"),
@@ -62,7 +66,6 @@ const NGINX_ONLY: &[&str] = &[
     "gzip_ratio",
     "sent_http_content_type",
     "ssl_session_id",
-    "ssl_client_verify",
 ];
 
 /// Beginnings of variables of nginx that are followed by a name in lower case, and the placeholders for them.
@@ -90,6 +93,8 @@ const APACHE: &[(&str, &str)] = &[
     ("SSL_CIPHER", "tls.cipher"),
     ("SSL_TLS_SNI", "tls.server_name"),
     ("SSL_CLIENT_S_DN", "tls.client.subject"),
+    ("SSL_CLIENT_I_DN", "tls.client.issuer"),
+    ("SSL_CLIENT_M_SERIAL", "tls.client.serial"),
 ];
 
 /// Placeholders of Caddy, without braces, and the placeholders for them.
@@ -120,6 +125,8 @@ const CADDY: &[(&str, &str)] = &[
     ("http.request.tls.server_name", "tls.server_name"),
     ("tls_client_subject", "tls.client.subject"),
     ("http.request.tls.client.subject", "tls.client.subject"),
+    ("http.request.tls.client.issuer", "tls.client.issuer"),
+    ("http.request.tls.client.fingerprint", "tls.client.fingerprint"),
     ("http.auth.user.id", "user"),
     ("upstream_hostport", "upstream"),
     ("http.reverse_proxy.upstream.hostport", "upstream"),

@@ -144,6 +144,42 @@ pub const NAMES: &[Named] = &[
         "subject of the client's certificate",
     ),
     fixed(
+        "tls.client.verify",
+        Scope::Request,
+        &Placeholder::TlsClientVerify,
+        "`SUCCESS` if the client has sent a valid certificate, else `NONE`; empty without TLS",
+    ),
+    fixed(
+        "tls.client.issuer",
+        Scope::Request,
+        &Placeholder::TlsClientIssuer,
+        "issuer of the client's certificate",
+    ),
+    fixed(
+        "tls.client.serial",
+        Scope::Request,
+        &Placeholder::TlsClientSerial,
+        "serial number of the client's certificate, in hexadecimal digits",
+    ),
+    fixed(
+        "tls.client.fingerprint",
+        Scope::Request,
+        &Placeholder::TlsClientFingerprint,
+        "SHA-256 of the client's certificate, in hexadecimal digits",
+    ),
+    fixed(
+        "tls.client.certificate",
+        Scope::Request,
+        &Placeholder::TlsClientCertificate,
+        "the client's certificate as the value of `Client-Cert` (RFC 9440)",
+    ),
+    fixed(
+        "tls.client.pem",
+        Scope::Request,
+        &Placeholder::TlsClientPem,
+        "the client's certificate in PEM, percent-encoded",
+    ),
+    fixed(
         "user",
         Scope::Request,
         &Placeholder::User,

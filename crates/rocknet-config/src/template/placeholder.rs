@@ -42,6 +42,18 @@ pub enum Placeholder {
     TlsServerName,
     /// `{tls.client.subject}`: subject of the client's certificate.
     TlsClientSubject,
+    /// `{tls.client.verify}`: `SUCCESS` or `NONE`; empty without TLS.
+    TlsClientVerify,
+    /// `{tls.client.issuer}`: issuer of the client's certificate.
+    TlsClientIssuer,
+    /// `{tls.client.serial}`: serial number of the client's certificate.
+    TlsClientSerial,
+    /// `{tls.client.fingerprint}`: SHA-256 of the client's certificate.
+    TlsClientFingerprint,
+    /// `{tls.client.certificate}`: the client's certificate as a byte sequence of RFC 9440.
+    TlsClientCertificate,
+    /// `{tls.client.pem}`: the client's certificate in PEM, percent-encoded.
+    TlsClientPem,
     /// `{user}`: authenticated user.
     User,
     /// `{site}`: name of the site in the configuration.

@@ -9,7 +9,7 @@ use crate::finding::{Code, Severity};
 use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, Settings, is_user_name};
 use crate::source::Span;
-use crate::value::{forward_auth, path, signed_urls};
+use crate::value::{certificate_rule, forward_auth, path, signed_urls};
 
 /// Maximum number of users in one `auth`. A larger number belongs in a password file, whose changes take effect
 /// without a reload.
@@ -19,11 +19,22 @@ const MAX_USERS: usize = 1_000;
 const MAX_REALM_BYTES: usize = 128;
 
 /// Keys of the long form of `auth`.
-const LONG_FORM: [&str; 5] = ["realm", "users", "file", "forward", "signed"];
+const LONG_FORM: [&str; 6] = ["realm", "users", "file", "forward", "signed", "certificate"];
 
 /// Reads `auth` into the settings, and replaces what they inherit. Nothing is set if `auth` is off or invalid.
 pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) {
-    (settings.auth, settings.forward_auth, settings.signed_urls) = (None, None, None);
+    (
+        settings.auth,
+        settings.forward_auth,
+        settings.signed_urls,
+        settings.certificate,
+    ) = (None, None, None, None);
+    if let Value::Table(table) = &node.value
+        && let Some(rule) = table.node("certificate")
+    {
+        settings.certificate = certificate_rule::build(check, table, rule);
+        return;
+    }
     if let Value::Table(table) = &node.value
         && let Some(signed) = table.node("signed")
     {

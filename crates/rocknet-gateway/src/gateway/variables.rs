@@ -237,6 +237,10 @@ fn write_connection_variables(
         if let Some(client) = &secure.client {
             params.put(b"SSL_CLIENT_VERIFY", b"SUCCESS")?;
             params.put(b"SSL_CLIENT_S_DN", client.subject.as_bytes())?;
+            if let Some(names) = &client.names {
+                params.put(b"SSL_CLIENT_I_DN", names.issuer.to_string().as_bytes())?;
+                params.put(b"SSL_CLIENT_M_SERIAL", names.serial.as_bytes())?;
+            }
         }
     }
     Ok(())

@@ -219,11 +219,13 @@ fn https_location(site: &Site, url: &Url<'_>) -> Option<String> {
 pub fn certificate_problems(site: &Site) -> Vec<String> {
     let Some(tls) = &site.tls else { return Vec::new() };
     let mut problems = Vec::new();
-    if let Some(fault) = tls
-        .client
-        .as_ref()
-        .and_then(|client| ServerEnvironment::new().ca_certificates_error(&client.ca))
-    {
+    let environment = ServerEnvironment::new();
+    for fault in tls.client.iter().flat_map(|client| {
+        let authorities = environment.ca_certificates_error(&client.ca);
+        authorities
+            .into_iter()
+            .chain(environment.revocation_lists_error(&client.crl))
+    }) {
         problems.push(format!("not served under TLS: {fault}"));
     }
     if let CertificateSource::Files(files) = &tls.source {

@@ -131,6 +131,10 @@ impl Environment for ConfigFiles<'_> {
         self.inner.ca_certificates_error(files)
     }
 
+    fn revocation_lists_error(&self, files: &[PathBuf]) -> Option<String> {
+        self.inner.revocation_lists_error(files)
+    }
+
     fn lacks_log_folder(&self, file: &Path) -> bool {
         self.inner.lacks_log_folder(file)
     }

@@ -1,14 +1,16 @@
-//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords, authorities and signed URLs.
+//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords, authorities, signed URLs and
+//! client certificates.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{self, Auth, ForwardAuth, Limit, Priority, Satisfy, Settings, SignedUrls};
+use rocknet_config::model::{self, Auth, CertificateRule, ForwardAuth, Limit, Priority, Satisfy, Settings, SignedUrls};
 use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
+use super::client_certificate::CertificateGuard;
 use super::forward::ForwardAuthority;
 use super::route::GuardRoute;
 use super::signed_url::SignedUrlGuard;
@@ -30,6 +32,7 @@ pub struct Restrictions {
     auth: Option<Auth>,
     forward_auth: Option<ForwardAuth>,
     signed_urls: Option<SignedUrls>,
+    certificate: Option<CertificateRule>,
     satisfy: Satisfy,
     limits: Vec<Limit>,
 }
@@ -44,6 +47,7 @@ impl Restrictions {
                 auth: settings.auth.clone(),
                 forward_auth: settings.forward_auth.clone(),
                 signed_urls: settings.signed_urls.clone(),
+                certificate: settings.certificate.clone(),
                 satisfy: settings.satisfy,
                 limits: settings.limits.clone(),
             })
@@ -70,6 +74,12 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
             .signed_urls
             .as_ref()
             .map(|model| SignedUrlGuard::new(model, route)),
+        certificate: route
+            .settings
+            .certificate
+            .as_ref()
+            .map(CertificateGuard::new)
+            .transpose()?,
     }))
 }
 
@@ -81,6 +91,8 @@ struct AccessGuard {
     forward: Option<Arc<ForwardAuthority>>,
     /// Verifies the signatures of requests that `access` leaves to it.
     signed: Option<SignedUrlGuard>,
+    /// Rule for the client's certificate, which decides about requests that `access` leaves to it.
+    certificate: Option<CertificateGuard>,
 }
 
 impl Guard for AccessGuard {
@@ -97,10 +109,11 @@ impl Guard for AccessGuard {
                     None => admitted,
                 }))
             }
-            AccessCheck::Authenticate => match (&self.forward, &self.signed) {
-                (Some(forward), _) => forward.check(context),
-                (None, Some(signed)) => Check::Decided(signed.check(context)),
-                (None, None) => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
+            AccessCheck::Authenticate => match (&self.forward, &self.signed, &self.certificate) {
+                (Some(forward), ..) => forward.check(context),
+                (None, Some(signed), _) => Check::Decided(signed.check(context)),
+                (None, None, Some(certificate)) => Check::Decided(certificate.check(context)),
+                (None, None, None) => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
             AccessCheck::Verify(pending) => {
                 let (pool, bans, client) = (context.services.pool.clone(), Arc::clone(&self.bans), context.client);
@@ -120,7 +133,10 @@ impl Guard for AccessGuard {
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
         // The fields of an identity are put into the request on the slow path alone.
         let is_plain = self.forward.is_none() && self.signed.is_none();
-        self.access.granted(now_ms, client, authorization).filter(|_| is_plain)
+        match (self.access.granted(now_ms, client, authorization), &self.certificate) {
+            (None, Some(certificate)) if self.access.admits_address(client) => certificate.admit_cached(context),
+            (granted, _) => granted.filter(|_| is_plain),
+        }
     }
 }
 

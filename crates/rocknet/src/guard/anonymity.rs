@@ -1,4 +1,5 @@
-//! Removal of identity fields that clients send: only an authority may set them (`auth = { forward = "…" }`).
+//! Removal of identity fields that clients send: only an authority (`auth = { forward = "…" }`) or a client certificate
+//! (`auth = { certificate = … }`) may set them.
 
 use std::sync::Arc;
 
@@ -6,15 +7,19 @@ use rocknet_config::model::Settings;
 use rocknet_handler::guard::{Admitted, Check, Guard, GuardContext, Identity};
 use rocknet_proto::semantics::cgi_names;
 
-use super::forward::identity_names;
+use super::{client_certificate, forward};
 
-/// Guard that admits every request, without the fields by which the authorities of its site identify clients.
+/// Guard that admits every request, without the fields by which the routes of its site identify clients.
 struct Anonymity(Arc<Identity>);
 
-/// Returns the guard for all routes of a site with these settings; `None` if no route has an authority.
+/// Returns the guard for all routes of a site with these settings; `None` if no route has such fields.
 pub fn anonymity<'s>(settings: impl Iterator<Item = &'s Settings>) -> Option<Arc<dyn Guard>> {
-    let models = settings.filter_map(|settings| settings.forward_auth.as_ref());
-    let mut names: Vec<_> = models.flat_map(identity_names).collect();
+    let names_of = |settings: &Settings| {
+        let forward = settings.forward_auth.iter().flat_map(forward::identity_names);
+        let certificate = settings.certificate.iter().flat_map(client_certificate::identity_names);
+        forward.chain(certificate).collect::<Vec<_>>()
+    };
+    let mut names: Vec<_> = settings.flat_map(names_of).collect();
     names.sort_unstable();
     names.dedup();
     (!names.is_empty()).then(|| -> Arc<dyn Guard> {

@@ -12,6 +12,7 @@ mod wire;
 mod child;
 
 mod abuse;
+mod client_certificates;
 mod client_hellos;
 mod controllers;
 mod files;

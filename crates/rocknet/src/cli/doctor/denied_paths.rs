@@ -125,6 +125,11 @@ impl Environment for RecordingEnvironment {
         self.server.ca_certificates_error(files)
     }
 
+    fn revocation_lists_error(&self, files: &[PathBuf]) -> Option<String> {
+        self.record_files(files);
+        self.server.revocation_lists_error(files)
+    }
+
     fn lacks_log_folder(&self, file: &Path) -> bool {
         self.server.lacks_log_folder(file)
     }

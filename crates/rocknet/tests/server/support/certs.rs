@@ -3,7 +3,8 @@
 use std::os::unix::fs::PermissionsExt;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer, KeyIdMethod, KeyPair,
+    PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RevokedCertParams, SerialNumber,
 };
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -63,6 +64,39 @@ impl Authority {
         let mut params = CertificateParams::new(names.clone()).expect("names");
         params.distinguished_name.push(DnType::CommonName, names[0].clone());
         params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        self.sign(kind, &params)
+    }
+
+    /// Issues a certificate for a client, with the serial number 7 and what `edit` changes.
+    pub fn client(&self, edit: impl FnOnce(&mut CertificateParams)) -> Leaf {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.serial_number = Some(SerialNumber::from(7));
+        edit(&mut params);
+        self.sign(Kind::Ecdsa, &params)
+    }
+
+    /// Returns a list of revoked certificates in PEM that is valid until `year`.
+    pub fn revocation_list(&self, serials: &[u64], year: i32) -> String {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: rcgen::date_time_ymd(2001, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2001, 1, 1),
+            next_update: rcgen::date_time_ymd(year, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = params.signed_by(&self.issuer).expect("a list");
+        list.pem().expect("a list in PEM")
+    }
+
+    fn sign(&self, kind: Kind, params: &CertificateParams) -> Leaf {
         let key = KeyPair::generate_for(match kind {
             Kind::Ecdsa => &PKCS_ECDSA_P256_SHA256,
             Kind::Rsa => &PKCS_RSA_SHA256,

@@ -1,0 +1,138 @@
+//! Verifier and session tickets of one handshake that requests a client certificate. A ticket ends with the certificate
+//! that was verified when the session began.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::server::ProducesTickets;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls_pki_types::{CertificateDer, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::resumption::TicketCipher;
+
+/// Size of the end of validity that precedes a session in its ticket.
+const END_LENGTH: usize = 8;
+
+/// Session tickets of one handshake.
+pub(super) struct ClientTickets {
+    cipher: Arc<TicketCipher>,
+    /// End of the validity of the client's certificate, in seconds of Unix time; the maximum without a certificate.
+    ends: AtomicU64,
+}
+
+impl ClientTickets {
+    pub fn new(cipher: Arc<TicketCipher>) -> ClientTickets {
+        ClientTickets {
+            cipher,
+            ends: AtomicU64::new(u64::MAX),
+        }
+    }
+}
+
+impl ProducesTickets for ClientTickets {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.cipher.lifetime()
+    }
+
+    fn encrypt(&self, session: &[u8]) -> Option<Vec<u8>> {
+        let ends = self.ends.load(Ordering::Relaxed).to_be_bytes();
+        self.cipher.encrypt(&[&ends, session].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let plain = self.cipher.decrypt(ticket)?;
+        let (ends, session) = plain.split_first_chunk::<END_LENGTH>()?;
+        let ends = u64::from_be_bytes(*ends);
+        // The tickets of a resumed session end with the same certificate.
+        self.ends.store(ends, Ordering::Relaxed);
+        (UnixTime::now().as_secs() <= ends).then(|| session.to_vec())
+    }
+}
+
+/// Shows no key.
+impl fmt::Debug for ClientTickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTickets").finish_non_exhaustive()
+    }
+}
+
+/// Verifier of the client's certificate of one handshake.
+#[derive(Debug)]
+pub(super) struct ClientVerifier {
+    verifier: Arc<dyn ClientCertVerifier>,
+    is_required: bool,
+    tickets: Arc<ClientTickets>,
+}
+
+impl ClientVerifier {
+    pub fn new(
+        verifier: Arc<dyn ClientCertVerifier>,
+        is_required: bool,
+        tickets: Arc<ClientTickets>,
+    ) -> ClientVerifier {
+        ClientVerifier {
+            verifier,
+            is_required,
+            tickets,
+        }
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.is_required
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.verifier.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
+        // A certificate whose validity cannot be read is not remembered for a resumed session.
+        let ends = end_of_validity(end_entity).unwrap_or(0);
+        self.tickets.ends.store(ends, Ordering::Relaxed);
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verifier.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
+}
+
+/// Returns the end of the validity of a certificate in seconds of Unix time; `None` if it cannot be read.
+pub fn end_of_validity(der: &[u8]) -> Option<u64> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    u64::try_from(certificate.validity().not_after.timestamp()).ok()
+}

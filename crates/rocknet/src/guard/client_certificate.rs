@@ -1,0 +1,115 @@
+//! Rules for client certificates (`auth = { certificate = … }`).
+//!
+//! The handshake has verified the certificate, and `pipeline/preflight.rs` has checked that it is still valid. This
+//! guard compares its names with the rule of the route.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::Arc;
+
+use rocknet_config::model::CertificateRule;
+use rocknet_config::template::{Placeholder, Scope, Template, Values};
+use rocknet_handler::guard::{Admission, Admitted, GuardContext, Identity};
+use rocknet_proto::status::Status;
+
+use crate::fixed::{error_with_hint, replaceable};
+use crate::response::Response;
+use crate::values::field_value;
+
+/// Rule of a route.
+pub(super) struct CertificateGuard {
+    rule: CertificateRule,
+    /// Fields that admitted requests get.
+    headers: Vec<(Box<str>, Template)>,
+    names: Arc<[Box<str>]>,
+}
+
+/// Values of a request, with the user of its certificate.
+struct WithUser<'a> {
+    values: &'a dyn Values,
+    user: Option<&'a str>,
+}
+
+impl Values for WithUser<'_> {
+    fn value(&self, placeholder: &Placeholder) -> Cow<'_, [u8]> {
+        match placeholder {
+            Placeholder::User => Cow::Borrowed(self.user.unwrap_or_default().as_bytes()),
+            placeholder => self.values.value(placeholder),
+        }
+    }
+}
+
+impl CertificateGuard {
+    /// Prepares the rule of a route.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a header field has an unknown placeholder.
+    pub fn new(rule: &CertificateRule) -> Result<CertificateGuard, Box<dyn Error>> {
+        let headers = rule.headers.iter().map(|(name, value)| {
+            let template = Template::parse(value, Scope::Request).map_err(|error| error.message)?;
+            Ok((name.as_str().into(), template))
+        });
+        Ok(CertificateGuard {
+            rule: rule.clone(),
+            headers: headers.collect::<Result<_, String>>()?,
+            names: identity_names(rule).into(),
+        })
+    }
+
+    /// Decides about a request.
+    pub fn check(&self, context: &GuardContext<'_>) -> Admission {
+        let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
+        let identity = (!self.names.is_empty()).then(|| Arc::new(self.identity(context, user.as_deref())));
+        Ok(Admitted { user, identity })
+    }
+
+    /// Returns the user of an admitted request that gets no fields; the outer `None` for all others.
+    pub fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
+        self.user(context).ok().filter(|_| self.names.is_empty())
+    }
+
+    /// Returns the user of an admitted request, if its certificate names one, or a hint for the visitor.
+    fn user(&self, context: &GuardContext<'_>) -> Result<Option<Arc<str>>, &'static str> {
+        let tls = context.tls.ok_or(NO_TLS)?;
+        let certificate = tls.client.as_ref().ok_or(NO_CERTIFICATE)?;
+        match &certificate.names {
+            Some(names) if self.rule.admits(names) => Ok(self.rule.user_of(names).map(Into::into)),
+            _ => Err(WRONG_CERTIFICATE),
+        }
+    }
+
+    fn identity(&self, context: &GuardContext<'_>, user: Option<&str>) -> Identity {
+        let values = WithUser {
+            values: context.values,
+            user,
+        };
+        let fields = self.headers.iter().map(|(name, template)| {
+            let value = field_value(template, &values).into_bytes();
+            (name.clone(), value.into_boxed_slice())
+        });
+        Identity {
+            names: Arc::clone(&self.names),
+            fields: fields.filter(|(_, value)| !value.is_empty()).collect(),
+            is_personal: true,
+            ..Identity::default()
+        }
+    }
+}
+
+/// Returns the names of the fields by which a certificate is passed on.
+pub(super) fn identity_names(rule: &CertificateRule) -> Vec<Box<str>> {
+    rule.headers.keys().map(|name| name.as_str().into()).collect()
+}
+
+const NO_TLS: &str = "This page needs a client certificate, which works only with https:// in the address.";
+const NO_CERTIFICATE: &str = "This page needs a client certificate, but the browser sent no certificate. Import one into \
+                              the browser, restart the browser, and choose it on the next visit.";
+const WRONG_CERTIFICATE: &str = "Your client certificate does not admit you to this page. To choose another one, restart \
+                                 the browser.";
+
+/// Returns the response to a request that is not admitted. The status is 403, because no `WWW-Authenticate` can ask for
+/// a certificate.
+fn refusal(hint: &'static str) -> Response {
+    replaceable(error_with_hint(Status::FORBIDDEN, Some(hint)))
+}
