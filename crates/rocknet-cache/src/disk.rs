@@ -4,7 +4,7 @@
 //! worker ── put, remove, purge ─▶ log.rs: positions, waiting records ─▶ thread.rs: writes segments, drops the oldest
 //!   │                              │ same lock                              │ at start
 //!   └─ find ─▶ index.rs ◀──────────┘                     recovery.rs: reads segments
-//!        └─ pool ─▶ shared.rs: reads a record, checks it, and compares it with bans.rs
+//!        └─ readers ─▶ shared.rs: reads a record, checks it, and compares it with bans.rs
 //! ```
 //! The log consists of segments, to which records are appended (record.rs). The oldest segment is dropped when the log
 //! is full; the responses in it that were used are appended again (eviction.rs). A change of a resource appends a
@@ -30,7 +30,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rocknet_handler::services::Services;
+use rocknet_config::model::Priority;
+use rocknet_handler::services::{Job, Pool, Services};
 use rocknet_io::owned_thread::OwnedThread;
 use rocknet_proto::fields::Fields;
 
@@ -42,13 +43,17 @@ use crate::stored::StoredResponse;
 
 pub(crate) use self::record::decode_any;
 
-/// Maximum number of reads at the same time. A disk that does not respond occupies no more threads of the pool.
-const MAX_READS: usize = 16;
+/// Number of threads that read. They are not those of the pool for files, which must not wait for this disk.
+const READERS: usize = 8;
+
+/// Maximum number of reads that wait or are in progress. A disk that does not respond costs no more memory.
+const MAX_READS: usize = 256;
 
 /// Responses on disk.
 pub struct DiskStore {
     shared: Arc<Shared>,
     reads: Arc<AtomicUsize>,
+    readers: Pool,
     thread: Mutex<Option<OwnedThread>>,
 }
 
@@ -83,6 +88,9 @@ pub(crate) fn moment(services: &Services) -> Moment {
     }
 }
 
+/// A read in progress: the response, with its memory.
+pub(crate) type ReadJob<M> = Job<Option<(Arc<StoredResponse>, M)>>;
+
 /// Permit to read.
 struct ReadPermit(Arc<AtomicUsize>);
 
@@ -112,6 +120,7 @@ impl DiskStore {
         Ok(DiskStore {
             shared,
             reads: Arc::default(),
+            readers: Pool::new(READERS),
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -153,27 +162,27 @@ impl DiskStore {
         self.shared.is_ready.load(Ordering::Acquire)
     }
 
-    /// Returns a job that reads the response that a request with these fields selects. `reserve`: reserves memory of a
-    /// size. Returns `None` if no response was found, or if the disk is busy.
+    /// Starts to read the response that a request with these fields selects. `reserve`: reserves memory of a size.
+    /// Returns `None` if no response was found, or if the disk is busy.
     pub(crate) fn start_read<M: Send + 'static>(
         &self,
         key: &[u8],
         request: &Fields<'_>,
         now: Moment,
         reserve: impl FnOnce(u64) -> Option<M>,
-    ) -> Option<impl FnOnce() -> Option<(Arc<StoredResponse>, M)> + Send + 'static> {
+    ) -> Option<ReadJob<M>> {
         let entry = self.find(key, request, now.unix_ms / 1000)?;
         let Some((permit, reserved)) = self.permit().zip(reserve(u64::from(entry.length))) else {
             self.count_busy();
             return None;
         };
         let (shared, key) = (Arc::clone(&self.shared), Box::<[u8]>::from(key));
-        Some(move || {
+        Some(self.readers.spawn(Priority::Normal, move || {
             // Released when the read has ended, also if it is not waited for any longer.
             let _permit = permit;
             let read = shared.read(&entry, &key, now);
             read.map(|stored| (Arc::new(stored), reserved))
-        })
+        }))
     }
 
     /// Counts a response that was read.
@@ -221,6 +230,11 @@ impl DiskStore {
         self.shared.close();
     }
 
+    /// Calls [`DiskStore::close`] after some time.
+    pub(crate) fn close_after(&self, time: Duration) {
+        self.shared.close_at(Instant::now() + time);
+    }
+
     /// Removes all responses, and lets another process use the folder.
     pub(crate) fn discard(&self) {
         self.shared.is_discarded.store(true, Ordering::SeqCst);
@@ -231,7 +245,9 @@ impl DiskStore {
     pub(crate) fn stop(&self, deadline: Instant) -> bool {
         self.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        thread.is_none_or(|thread| thread.join(deadline))
+        let has_ended = thread.is_none_or(|thread| thread.join(deadline));
+        let report = self.readers.stop(deadline.saturating_duration_since(Instant::now()));
+        has_ended && report.abandoned == 0
     }
 }
 

@@ -3,7 +3,6 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use rocknet_config::model::Priority;
 use rocknet_handler::services::Services;
 use rocknet_proto::request::Request;
 
@@ -30,8 +29,7 @@ pub(crate) async fn look_up(
     let now = disk::moment(services);
     let limit = cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE;
     let reserve = |size| Reserved::new(&cached.responses.budget, size, limit);
-    let read = disk.start_read(key, &request.fields, now, reserve)?;
-    let mut job = std::pin::pin!(services.pool.spawn(Priority::Normal, read));
+    let mut job = std::pin::pin!(disk.start_read(key, &request.fields, now, reserve)?);
     let deadline = services.wheel.deadline();
     deadline.set(services.wheel.ticks(MAX_WAIT));
     let result = std::future::poll_fn(|context| match job.as_mut().poll(context) {

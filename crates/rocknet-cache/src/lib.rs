@@ -50,7 +50,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use counters::Counters;
@@ -177,10 +177,10 @@ impl Responses {
         Ok(())
     }
 
-    /// Lets another process use the folder of the store on disk.
-    pub fn release_disk(&self) {
+    /// Lets another process use the folder of the store on disk after some time, or at the end of this process.
+    pub fn release_disk_after(&self, time: Duration) {
         if let Some(disk) = self.disk() {
-            disk.close();
+            disk.close_after(time);
         }
     }
 

@@ -6,7 +6,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 
-use rocknet_blocking::Pool;
+pub use rocknet_blocking::{Job, Pool};
 use rocknet_io::socket::Address;
 use rocknet_io::tls::TlsBuffers;
 use rocknet_io::wheel::Wheel;

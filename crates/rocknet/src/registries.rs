@@ -8,7 +8,8 @@
 //!              ├─ programs    permits for CGI programs; thread rn-cgi, which kills them at their time limit
 //!              ├─ libraries   controllers; a process and a thread rn-isolated for each isolated library
 //!              ├─ folders     open folders of sites
-//!              ├─ responses   stored responses of proxies and applications; thread rn-responses, which writes to disk
+//!              ├─ responses   stored responses of proxies and applications; thread rn-responses, which writes to disk,
+//!              │              and threads that read there
 //!              ├─ access      verified passwords, and clients that guess passwords
 //!              ├─ bans        banned clients, and offences of clients; thread rn-bans
 //!              ├─ url_keys    key of signed URLs, which the server generates

@@ -43,6 +43,8 @@ pub(super) struct Shared {
     /// True while the index is complete, so that responses may be read.
     pub is_ready: AtomicBool,
     is_closing: AtomicBool,
+    /// Time at which the thread closes the log.
+    closes_at: Mutex<Option<Instant>>,
     /// True if all responses are to be removed at the end.
     pub is_discarded: AtomicBool,
     /// End of the records that were written, as a number.
@@ -65,6 +67,7 @@ impl Shared {
             flushed: Condvar::new(),
             is_ready: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
+            closes_at: Mutex::default(),
             is_discarded: AtomicBool::new(false),
             written: AtomicU64::new(0),
             folder: ArcSwapOption::empty(),
@@ -100,6 +103,22 @@ impl Shared {
 
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::SeqCst)
+    }
+
+    /// Lets the thread close the log at a time.
+    pub fn close_at(&self, time: Instant) {
+        *self.closes_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
+        self.wake.notify_all();
+    }
+
+    /// Closes the log if its time has come. Returns the time until then, if one is set.
+    pub fn close_if_due(&self) -> Option<Duration> {
+        let at = (*self.closes_at.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let left = at.saturating_duration_since(Instant::now());
+        if left.is_zero() && !self.is_closing() {
+            self.close();
+        }
+        Some(left)
     }
 
     /// Lets the thread write what waits, and end.

@@ -371,7 +371,7 @@ fn a_second_process_waits_and_loses_no_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("responses");
     let old = Opened::new(&path);
-    for name in ["a", "b", "c"] {
+    for name in ["a", "b", "c", "posted"] {
         old.put(name, name);
     }
     old.flush();
@@ -383,10 +383,12 @@ fn a_second_process_waits_and_loses_no_change() {
     assert!(!new.is_ready());
     // The old process has responses that it requested before.
     old.put("a", "late");
-    old.0.close();
+    old.0.close_after(Duration::from_millis(100));
+    // A request in progress changes a resource.
+    old.0.remove(&key("posted"));
     until("the new process continues", || new.is_ready());
     let new = Opened(new);
-    for name in ["a", "b", "c"] {
+    for name in ["a", "b", "c", "posted"] {
         assert_eq!(new.body(name), None, "{name}");
         new.put(name, "new");
     }

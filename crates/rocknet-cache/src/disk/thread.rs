@@ -51,6 +51,7 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
     let (mut must_clear, mut reported) = (false, String::new());
     // Changes that were made before the log was open have to reach it, even if the server stops.
     while !shared.is_closing() || !shared.log().early.is_empty() {
+        shared.close_if_due();
         let mut report = |message: String, is_error: bool| {
             let path = shared.path.display();
             match message == reported {
@@ -210,6 +211,7 @@ impl<'s> Writer<'s> {
         let shared = self.shared;
         self.fit()?;
         loop {
+            let closes_in = shared.close_if_due().unwrap_or(IDLE);
             let mut log = shared.log();
             if log.is_overrun {
                 return Err(io::Error::other("the disk is too slow for removals and purges"));
@@ -218,7 +220,7 @@ impl<'s> Writer<'s> {
                 if shared.is_closing() {
                     return Ok(());
                 }
-                log = shared.wait(log, IDLE);
+                log = shared.wait(log, closes_in.min(IDLE));
             }
             if !log.waiting.is_empty() && !log.is_urgent && !shared.is_closing() {
                 log = shared.wait(log, GATHER);

@@ -43,7 +43,9 @@ pub(super) const KEYS: &[Key] = &[
         "responses_disk",
         &[Section::Cache],
         Kind::Size { min: 0, max: 1 << 46 },
-        "Maximum size of the responses on disk. Responses that sites and routes with `cache` store are also written there,          and are sent again after a restart. The oldest responses that were not used are dropped first. Each response          takes about 60 bytes of memory. With `0`, no response is written to disk.",
+        "Maximum size of the responses on disk. Responses that sites and routes with `cache` store are also written \
+         there, and are sent again after a restart. The oldest responses that were not used are dropped first. Each \
+         response takes about 70 bytes of memory. With `0`, no response is written to disk.",
     )
     .sets(&[Target::Cache(field!(responses_disk))])
     .example("responses_disk = \"10GiB\"")
@@ -52,7 +54,8 @@ pub(super) const KEYS: &[Key] = &[
         "responses_folder",
         &[Section::Cache],
         Kind::Text("folder"),
-        "Folder below which the responses on disk are stored, in a folder `responses` that only the server's user can          read. It must exist and be writable by this user. Without the key: the state folder.",
+        "Folder below which the responses on disk are stored, in a folder `responses` that only the server's user \
+         can read. It must exist and be writable by this user. Without the key: the state folder.",
     )
     .example("responses_folder = \"/var/cache/rocknet\"")
     .foreign_names(&["proxy_cache_path", "fastcgi_cache_path", "CacheRoot", "cache_dir"]),

@@ -22,6 +22,9 @@ const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// library has for its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
+/// Time after a handover for which stored responses on disk wait for the requests in progress.
+const DISK_RELEASE: Duration = Duration::from_secs(30);
+
 impl Server {
     /// Stops the server: no new connections are accepted, responses in progress finish, and connections that are still
     /// open at the deadline are cut. Returns true if all workers ended in time and none has cut a connection.
@@ -39,8 +42,9 @@ impl Server {
         // The other process waits for the lock under which certificates are ordered, and only that process receives the
         // challenges of a CA from now on.
         self.shared.certificates.stop(Instant::now() + JOIN_GRACE);
-        // It also waits for the stored responses on disk.
-        self.shared.registries.responses.release_disk();
+        // It also waits for the stored responses on disk. Requests in progress may still change resources, and their
+        // changes must be recorded before the other process sends these responses.
+        self.shared.registries.responses.release_disk_after(DISK_RELEASE);
         let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)
     }
