@@ -58,7 +58,7 @@ pub use controller::{Controller, RunOn};
 pub use cors::{Cors, OriginPattern, Origins};
 pub use distinguished_name::{DistinguishedName, NameAttribute, RelativeName};
 pub(crate) use distinguished_name::{attribute_kind, attribute_name};
-pub use forward_auth::ForwardAuth;
+pub use forward_auth::{ForwardAuth, SignIn};
 pub use host_folders::HostFolders;
 pub use http3::Http3;
 pub use limit::{Amount, BandwidthLimit, Excess, Limit, RateLimit, RateUnit, RequestRate};

@@ -147,6 +147,16 @@ pub(super) const KEYS: &[Key] = &[
     .default(|| quoted(ForwardAuth::USER_FIELD))
     .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nuser_field = \"X-Auth-Request-User\""),
     Key::new(
+        "sign_in",
+        &[Section::Auth],
+        Kind::Text("path or URL"),
+        "Page to which a client is redirected (302) if the authority responds with 401, with placeholders such as \
+         `{scheme}`, `{host}` and `{target}`. Cookies of that response are sent, too. `\"{location}\"` stands for the \
+         field `Location` of that response. Without the key, the client gets the response.",
+    )
+    .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nsign_in = \"/oauth2/sign_in?rd={scheme}://{host}{target}\"")
+    .foreign_names(&["error_page"]),
+    Key::new(
         "timeout",
         &[Section::Auth],
         Kind::Duration { min_ms: 1, max_ms: 300_000 },
@@ -164,11 +174,16 @@ fn ranges(ranges: &[ClientRange]) -> Rendered {
 /// Renders the authority of an `auth`.
 fn forward_auth(forward: &ForwardAuth) -> Rendered {
     let names: Vec<_> = forward.headers.iter().map(|name| quoted(name)).collect();
+    let sign_in = forward
+        .sign_in
+        .as_ref()
+        .map(|sign_in| format!("sign_in = {}, ", quoted(sign_in.text())));
     Rendered::Value(format!(
-        "{{ forward = {}, headers = [{}], user_field = {}, timeout = {} }}",
+        "{{ forward = {}, headers = [{}], user_field = {}, {}timeout = {} }}",
         quoted(&forward.to_string()),
         names.join(", "),
         quoted(&forward.user_field),
+        sign_in.unwrap_or_default(),
         quoted(&units::format_duration(forward.timeout)),
     ))
 }

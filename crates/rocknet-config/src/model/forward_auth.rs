@@ -17,8 +17,32 @@ pub struct ForwardAuth {
     pub headers: Vec<String>,
     /// Name of the field of the authority's response that contains the name of the user.
     pub user_field: String,
+    /// Redirect of clients for whom the authority responds with 401; `None`: they get that response.
+    pub sign_in: Option<SignIn>,
     /// Timeout of a query.
     pub timeout: Duration,
+}
+
+/// Target of the redirect of clients that have to sign in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignIn {
+    /// The field `Location` of the authority's response.
+    Location,
+    /// Path or URL with placeholders.
+    Target(String),
+}
+
+impl SignIn {
+    /// Text that stands for the field `Location` of the authority's response.
+    pub const LOCATION: &str = "{location}";
+
+    /// Returns the target as it is written in the configuration.
+    pub fn text(&self) -> &str {
+        match self {
+            SignIn::Location => SignIn::LOCATION,
+            SignIn::Target(target) => target,
+        }
+    }
 }
 
 impl ForwardAuth {
@@ -38,6 +62,7 @@ impl ForwardAuth {
             target,
             headers: ForwardAuth::HEADERS.map(str::to_owned).to_vec(),
             user_field: ForwardAuth::USER_FIELD.to_owned(),
+            sign_in: None,
             timeout: ForwardAuth::TIMEOUT,
         }
     }

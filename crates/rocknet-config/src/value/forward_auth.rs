@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use crate::captures::CaptureNames;
 use crate::context::Check;
-use crate::file::{Node, Table, Value};
+use crate::file::{Node, Table, Text, Value};
 use crate::finding::Code;
 use crate::message::short;
-use crate::model::{ForwardAuth, Upstream};
+use crate::model::{ForwardAuth, Pattern, SignIn, Upstream};
 use crate::units;
 use crate::value::proxy::upstreams;
-use crate::value::{field, typed};
+use crate::value::{field, pattern, typed};
 
 /// Maximum number of fields that are copied from a response of the authority.
 const MAX_HEADERS: usize = 64;
@@ -39,6 +40,11 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option
             }
         }
     }
+    if let Some(node) = table.node("sign_in")
+        && let Some(written) = node.written()
+    {
+        forward.sign_in = sign_in(check, written, node);
+    }
     let timeout = table.node("timeout").and_then(Node::as_text);
     if let Some(timeout) = timeout.and_then(|text| units::duration(text).ok()) {
         forward.timeout = timeout.max(Duration::from_millis(1));
@@ -48,7 +54,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option
 
 /// Reports a key of `forward` in an `auth` without `forward`.
 pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
-    for name in ["headers", "user_field", "timeout"] {
+    for name in ["headers", "user_field", "sign_in", "timeout"] {
         if let Some(entry) = table.entries.get(name) {
             let message = format!("`{name}` has no effect without `forward`");
             let help = "add the address of the authority: forward = \"http://127.0.0.1:9091/verify\"";
@@ -85,6 +91,27 @@ fn authority(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
         upstreams::upstream_of_text(check, server, written, node, false)?,
         target,
     ))
+}
+
+/// Reads `sign_in`; `None` after an error.
+fn sign_in(check: &mut Check<'_>, written: &Text, node: &Node) -> Option<SignIn> {
+    let text = written.value.as_str();
+    if text == SignIn::LOCATION {
+        return Some(SignIn::Location);
+    }
+    let names = CaptureNames::of_pattern(&Pattern::Prefix("/".to_owned()));
+    let error = pattern::target_form(&names, text).err().or_else(|| {
+        let message = format!("\"{}\" has a fragment", short(text));
+        text.contains('#')
+            .then(|| (message, "remove the part from `#`".to_owned()))
+    });
+    match error {
+        None => Some(SignIn::Target(text.to_owned())),
+        Some((message, help)) => {
+            check.bad_text(written, node.span, format!("`sign_in`: {message}"), help);
+            None
+        }
+    }
 }
 
 const HEADERS_HELP: &str = "write names of header fields of the authority's responses: \"Remote-User\"";

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use rocknet_config::model::{self, AddressRewrites, ForwardAuth, UpstreamRole, WeightedUpstream};
+use rocknet_config::model::{
+    self, AddressRewrites, ForwardAuth, Pattern, Redirect, SignIn, UpstreamRole, WeightedUpstream,
+};
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity, with_own_fields};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request, split_target};
@@ -33,6 +35,7 @@ use crate::log::throttle::Cause;
 use crate::proxy::{Proxy, ProxyHandler, write_without_dots};
 use crate::response::{Body, ErrorPage, FieldList, Response};
 use crate::route::Route;
+use crate::routing::{NoHost, RedirectError, Redirects, RequestTarget};
 use crate::services::Services;
 use crate::values;
 
@@ -85,6 +88,7 @@ pub(super) struct ForwardAuthority {
     /// Names of the fields of the response that are copied to requests.
     names: Arc<[Box<str>]>,
     user_field: Box<str>,
+    sign_in: Option<SignInPage>,
     timeout: Duration,
     /// Identity of clients that are admitted without a query.
     anonymous: Arc<Identity>,
@@ -112,6 +116,7 @@ impl ForwardAuthority {
             }),
             names,
             user_field: model.user_field.as_str().into(),
+            sign_in: model.sign_in.as_ref().map(SignInPage::new).transpose()?,
             timeout: model.timeout,
         })
     }
@@ -135,6 +140,10 @@ impl ForwardAuthority {
         if let Some(admitted) = earlier {
             return Check::Decided(Ok(admitted));
         }
+        let page = self.sign_in.as_ref().map(|page| page.location(context)).transpose();
+        let Ok(page) = page else {
+            return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
+        };
         let exchange = self.exchange(context);
         let (authority, admitted) = (Arc::clone(self), Rc::default());
         context.held.keep(Query {
@@ -142,7 +151,7 @@ impl ForwardAuthority {
             admitted: Rc::clone(&admitted),
         });
         Check::Deferred(Box::pin(async move {
-            let admission = authority.query(exchange).await;
+            let admission = authority.query(exchange, page.flatten()).await;
             if let Ok(result) = &admission {
                 let _ = admitted.set(result.clone());
             }
@@ -150,12 +159,12 @@ impl ForwardAuthority {
         }))
     }
 
-    /// Sends a query, and evaluates its response.
-    async fn query(self: Arc<Self>, exchange: Exchange) -> Admission {
+    /// Sends a query, and evaluates its response. `page`: target of the redirect of a client that has to sign in.
+    async fn query(self: Arc<Self>, exchange: Exchange, page: Option<String>) -> Admission {
         let services = Rc::clone(&exchange.services);
         let deadline = services.wheel.deadline();
         deadline.set(services.wheel.ticks(self.timeout));
-        let mut work = pin!(self.admit(exchange));
+        let mut work = pin!(self.admit(exchange, page));
         let result = poll_fn(|context| match work.as_mut().poll(context) {
             Poll::Pending if deadline.poll_past(context.waker()) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
@@ -167,7 +176,7 @@ impl ForwardAuthority {
         })
     }
 
-    async fn admit(&self, exchange: Exchange) -> Admission {
+    async fn admit(&self, exchange: Exchange, page: Option<String>) -> Admission {
         let mut response = match self.proxy.handle(exchange).await {
             HandlerOutput::Response(response) => response,
             HandlerOutput::Cached(_) => Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR)),
@@ -179,6 +188,7 @@ impl ForwardAuthority {
                 self.log("the authority of `forward` responds with a status that decides nothing");
                 Err(Box::new(fixed::error(Status::BAD_GATEWAY)))
             }
+            401 if self.sign_in.is_some() => Err(Box::new(sign_in(page, *response))),
             _ => {
                 // An error without a body gets the page of the route.
                 response.error_page = ErrorPage::IfEmpty;
@@ -250,7 +260,8 @@ impl ForwardAuthority {
         let own_scheme: &[u8] = if context.tls.is_some() { b"https" } else { b"http" };
         let scheme = reported.as_ref().and_then(|info| info.proto.as_deref());
         let host = reported.as_ref().and_then(|info| info.host.as_deref());
-        let description = description(request, scheme.unwrap_or(own_scheme), host.unwrap_or(request.authority));
+        let host = host.unwrap_or(request.authority);
+        let description = description(request, scheme.unwrap_or(own_scheme), host);
         let is_own = |name: &[u8], own: &str| cgi_names::are_same(name, own.as_bytes());
         let is_removed = |name: &[u8]| {
             NOT_SENT.iter().any(|own| is_own(name, own)) || self.anonymous.names.iter().any(|own| is_own(name, own))
@@ -275,6 +286,71 @@ impl ForwardAuthority {
     }
 }
 
+/// Redirect of the clients that have to sign in.
+struct SignInPage(Option<Redirects>);
+
+impl SignInPage {
+    /// Prepares the redirect.
+    ///
+    /// # Errors
+    ///
+    /// Fails if its target is invalid.
+    fn new(model: &SignIn) -> Result<SignInPage, RedirectError> {
+        let SignIn::Target(target) = model else {
+            return Ok(SignInPage(None));
+        };
+        // The query of the request would follow a target without a query.
+        let end = if target.contains('?') || target.contains("{target}") {
+            ""
+        } else {
+            "?"
+        };
+        let redirect = Redirect {
+            from: Pattern::Prefix("/".to_owned()),
+            to: format!("{target}{end}"),
+            status: Status::FOUND.code(),
+        };
+        Redirects::new(&[redirect]).map(Some).map(SignInPage)
+    }
+
+    /// Returns the target for a request; `None` if the authority names it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the target contains the host of the request, and the request names no valid host.
+    fn location(&self, context: &GuardContext<'_>) -> Result<Option<String>, NoHost> {
+        let Some(redirects) = &self.0 else { return Ok(None) };
+        let target = values::origin_form(context.request);
+        let (raw_path, query) = split_target(target);
+        let path = SafePath::parse(raw_path).map_or("/".into(), SafePath::into_str);
+        let mut location = Vec::new();
+        let target = RequestTarget {
+            path: &path,
+            raw_path,
+            query,
+            values: context.values,
+        };
+        redirects.find(&target, &mut location)?;
+        Ok(Some(String::from_utf8_lossy(&location).into_owned()))
+    }
+}
+
+/// Returns the redirect to `page`, or to the page that a 401 response of the authority names, with the cookies of that
+/// response. A response that names no page is returned itself.
+fn sign_in(page: Option<String>, mut unauthorized: Response) -> Response {
+    let Some(page) = page.or_else(|| unauthorized.fields.value("Location").map(str::to_owned)) else {
+        unauthorized.error_page = ErrorPage::IfEmpty;
+        return unauthorized;
+    };
+    let mut response = fixed::redirect(Status::FOUND, page);
+    for (name, value) in unauthorized.fields.iter() {
+        if name.eq_ignore_ascii_case("Set-Cookie") {
+            response.fields.add(name, value);
+        }
+    }
+    response
+}
+
 /// Returns the names of the fields by which an authority identifies clients.
 pub(super) fn identity_names(model: &ForwardAuth) -> Vec<Box<str>> {
     let names = model.headers.iter().chain([&model.user_field]);
@@ -292,6 +368,8 @@ fn proxy_model(model: &ForwardAuth) -> model::Proxy {
     let url = model.to.to_string();
     let host = url.split_once("://").map_or("localhost", |(_, host)| host);
     proxy.headers.insert("Host".to_owned(), host.to_owned());
+    // Some authorities admit clients by their address in this field.
+    proxy.headers.insert("X-Real-IP".to_owned(), "{client.ip}".to_owned());
     // The responses are those of another site.
     proxy.redirects = AddressRewrites::OFF;
     proxy.cookie_paths = AddressRewrites::OFF;

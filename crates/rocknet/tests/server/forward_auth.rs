@@ -35,6 +35,9 @@ fn decide(request: &ReceivedRequest) -> &'static str {
         }
         Some("session=nameless") => "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
         Some("status=401") => "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n\r\n",
+        Some("status=located") => {
+            "HTTP/1.1 401 Unauthorized\r\nLocation: https://login.test/?rd=y\r\nSet-Cookie: flow=2\r\nSet-Cookie: b=3\r\nContent-Length: 2\r\n\r\nno"
+        }
         Some("status=304") => "HTTP/1.1 304 Not Modified\r\n\r\n",
         Some("status=500") => "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\noops",
         _ => {
@@ -107,6 +110,40 @@ fn an_authority_admits_or_answers() {
 }
 
 #[test]
+fn clients_without_a_session_are_sent_to_the_login_page() {
+    let authority = authority();
+    let more = ", sign_in = \"https://login.test/start?rd={scheme}://{host}{target}&path={path}\"";
+    let keys = format!(
+        "route.\"/plain/*\".auth = {{ forward = \"{0}\", sign_in = \"/sign_in\" }}\n\
+         route.\"/named/*\".auth = {{ forward = \"{0}\", sign_in = \"{{location}}\" }}\n",
+        authority.url()
+    );
+    let server = start(&authority, &keys, more);
+    let check = |line: &str, cookie: &str, status: u16, location: Option<&str>| {
+        for response in fetch(&server, line, &[&format!("Cookie: status={cookie}")], "") {
+            assert_eq!(
+                (response.status, response.field("Location")),
+                (status, location),
+                "{line}"
+            );
+            let cookies = response
+                .fields
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case("Set-Cookie"));
+            assert_eq!(cookies.count(), if cookie == "located" { 2 } else { 0 }, "{line}");
+            assert_eq!(response.field("WWW-Authenticate").is_some(), status == 401, "{line}");
+        }
+    };
+    let page = "https://login.test/start?rd=http://localhost/a%2520b%3Fx%3D1%26y&path=/a%20b";
+    check("GET /a%20b?x=1&y", "401", 302, Some(page));
+    check("GET /a%20b?x=1&y", "located", 302, Some(page));
+    check("POST /plain/?x=1", "401", 302, Some("/sign_in"));
+    check("GET /named/", "located", 302, Some("https://login.test/?rd=y"));
+    check("GET /named/", "401", 401, None);
+    check("GET /named/", "500", 500, None);
+}
+
+#[test]
 fn queries_have_neither_body_nor_conditions() {
     let (authority, upstream) = (authority(), Upstream::responding_with(ok("done")));
     let server = start(&authority, &upstream.key(), "");
@@ -120,6 +157,7 @@ fn queries_have_neither_body_nor_conditions() {
         "X-Original-URL: http://forged/",
         "X-Forwarded-Host: forged",
         "X-Forwarded-For: 192.0.2.1",
+        "X-Real-IP: 192.0.2.1",
     ];
     for response in fetch(&server, "POST /public/../form", &fields, "the body") {
         assert_eq!((response.status, &*response.text), (200, "done"));
@@ -138,6 +176,7 @@ fn queries_have_neither_body_nor_conditions() {
         assert!(query.field("X-Original-URL").is_some_and(|url| url.ends_with("/form")));
         assert_ne!(query.field("X-Forwarded-Host"), Some("forged"));
         assert_eq!(query.field("X-Forwarded-For"), Some("127.0.0.1"));
+        assert_eq!(query.field("X-Real-IP"), Some("127.0.0.1"));
         assert_eq!(
             (&sent.content[..], sent.field("Range")),
             (&b"the body"[..], Some("bytes=0-1"))
