@@ -25,7 +25,7 @@ pub struct Route {
     pub number: u32,
     /// Settings of the whole server.
     pub server: Arc<ServerSettings>,
-    /// True if no route of the site has a guard, so that no request is checked.
+    /// True if no route of the site has a guard, and no rule applies to files, so that no request is checked.
     pub is_unguarded: bool,
     /// Header fields added to responses; an empty template removes the field.
     pub headers: BTreeMap<String, Template>,

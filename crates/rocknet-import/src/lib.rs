@@ -24,6 +24,7 @@ mod condition;
 mod directive;
 mod document;
 mod error_page;
+mod file_rules;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hosts;
@@ -142,5 +143,6 @@ fn translate(
         Language::Caddy => caddy::translate(tree, sources),
     };
     document.notes.append(&mut notes);
+    document.sites.iter_mut().for_each(file_rules::settle);
     writer::write(document, name)
 }

@@ -5,8 +5,8 @@ mod area;
 mod cache;
 mod clients;
 mod conditional;
+mod forward_auth;
 mod includes;
-mod indirect;
 mod limit;
 mod location;
 mod log_format;
@@ -86,7 +86,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             _ => shared.read(directive, &upstreams),
         }
     }
-    shared.finish();
+    shared.finish(None);
     let caches = shared.caches.clone();
     cache::translate(&[], &caches, &mut shared.settings, &mut shared.notes);
     globals(&mut document, &mut shared);

@@ -30,6 +30,6 @@ mod wildcard;
 pub use glob::Glob;
 pub use hosts::{DuplicateHost, HostTable};
 pub use redirects::{RedirectError, Redirects};
-pub use rules::{LookupError, RequestFacts, RuleError, RuleOutcome, Rules};
+pub use rules::{FileRules, LookupError, RequestFacts, RuleError, RuleOutcome, Rules};
 pub use target::{NoHost, RequestTarget, TargetError};
 pub use trie::{DuplicatePattern, MatchKind, RouteMatch, RouteTrie};

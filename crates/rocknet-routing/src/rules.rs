@@ -2,6 +2,7 @@
 
 mod condition;
 mod facts;
+mod file_rules;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,6 +16,7 @@ use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 pub use self::condition::RequestConditions;
 use self::condition::{Matcher, PathMatch, UnknownPath};
 pub use self::facts::{LookupError, RequestFacts};
+pub use self::file_rules::FileRules;
 use super::target::{NoHost, RequestTarget, Target, TargetError};
 
 /// The rules of a site, which apply before its routes.

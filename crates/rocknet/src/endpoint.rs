@@ -60,7 +60,7 @@ pub struct EndpointContext<'a> {
     /// Guard of all routes of the site that removes identity fields sent by clients; `None` if no route has an
     /// authority (`auth = { forward = "…" }`).
     pub anonymity: Option<Arc<dyn Guard>>,
-    /// True if no route of the site has a guard.
+    /// True if no route of the site has a guard, and no rule applies to files.
     pub is_unguarded: bool,
     /// True if a rule of the site depends on the existence of files.
     pub checks_existence: bool,
@@ -233,7 +233,8 @@ impl EndpointContext<'_> {
                 cache.clone(),
                 Arc::clone(route),
                 Arc::clone(&self.registries.responses),
-                entry.serves_files,
+                // The program at the beginning of a path is known only after the lookup.
+                entry.serves_files || settings.cgi.is_some(),
                 replaced_fields(settings),
                 self.site_settings.cache.as_ref().and_then(|cache| cache.memory),
             )),

@@ -32,6 +32,7 @@ mod encoded_variant;
 mod error_page;
 mod exit;
 mod facts;
+mod file_rules;
 mod files;
 mod finish;
 mod handle;

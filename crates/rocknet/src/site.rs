@@ -15,7 +15,7 @@ use crate::handler::Handler;
 use crate::log::SinkId;
 use crate::registries::Registries;
 use crate::route::{ServerSettings, SiteLabel};
-use crate::routing::{MatchKind, RouteTrie, Rules};
+use crate::routing::{FileRules, MatchKind, RouteTrie, Rules};
 use crate::secure_fields::{self, SecureFields};
 
 /// A site that is ready to serve.
@@ -29,6 +29,8 @@ pub struct Site {
     /// Rules applied to requests that the guards of their path have admitted. After a rewrite the route is looked up
     /// again.
     pub rules: Option<Rules>,
+    /// True if a route of the site has a guard.
+    pub has_guards: bool,
     /// Endpoints for connections with TLS, or for all connections.
     routes: SiteRoutes,
     /// Endpoints for connections without TLS. Set if the site has such connections, and its TLS responses carry fields
@@ -44,6 +46,8 @@ pub struct SiteRoutes {
     /// Endpoint of paths without a route of their own.
     pub root: Arc<Endpoint>,
     trie: RouteTrie<Arc<Endpoint>>,
+    /// Rules of the site that also apply to the file that a request leads to; `None` if it has none.
+    pub file_rules: Option<Arc<FileRules>>,
 }
 
 /// Inputs of [`Site::new`] that are the same for all sites.
@@ -73,8 +77,10 @@ impl Site {
     ) -> Result<Site, String> {
         let label = context.label(site);
         let endpoint_context = context.endpoint_context(site, &label);
+        let rule_error = |error| format!("site {}: {error}", site.name);
+        let file_rules = FileRules::new(&site.rules).map_err(rule_error)?.map(Arc::new);
         let routes = |secure_fields: &SecureFields| {
-            SiteRoutes::new(site, &endpoint_context, secure_fields)
+            SiteRoutes::new(site, &endpoint_context, secure_fields, file_rules.clone())
                 .map_err(|error| format!("site {}: {error}", site.name))
         };
         let secure_fields = context.secure_fields(site);
@@ -83,7 +89,8 @@ impl Site {
             name: site.name.clone(),
             secure,
             https_redirect_port: redirect_port(site),
-            rules: Rules::new(&site.rules).map_err(|error| format!("site {}: {error}", site.name))?,
+            rules: Rules::new(&site.rules).map_err(rule_error)?,
+            has_guards: !settings_of(site).all(guard::is_unguarded),
             cleartext_routes: (!secure_fields.is_empty() && has_cleartext)
                 .then(|| routes(&Vec::new()))
                 .transpose()?,
@@ -134,12 +141,6 @@ impl Site {
         self.rules.is_some() || self.endpoints().any(|endpoint| endpoint.serves())
     }
 
-    /// Returns true if no route of the site has a guard.
-    pub fn is_unguarded(&self) -> bool {
-        // Every route carries the property of the whole site, so the root is representative.
-        self.routes.root.route.is_unguarded
-    }
-
     /// Returns the endpoints for connections with TLS (`is_secure`) or without.
     pub fn routes(&self, is_secure: bool) -> &SiteRoutes {
         self.cleartext_routes
@@ -173,7 +174,8 @@ impl SiteContext<'_> {
 
     /// Returns the inputs of the endpoints of a site.
     fn endpoint_context<'a>(&'a self, site: &'a model::Site, label: &'a SiteLabel) -> EndpointContext<'a> {
-        let settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
+        let settings = settings_of(site);
+        let has_file_rules = site.rules.iter().any(FileRules::is_resolved);
         let cache = &self.config.cache;
         EndpointContext {
             label,
@@ -183,20 +185,26 @@ impl SiteContext<'_> {
             config_file: self.config.files.first().map(PathBuf::as_path),
             site_settings: &site.settings,
             anonymity: guard::anonymity(settings.clone()),
-            is_unguarded: settings.clone().all(guard::is_unguarded),
+            is_unguarded: !has_file_rules && settings.clone().all(guard::is_unguarded),
             checks_existence: (site.rules.iter().flat_map(model::Rule::all_conditions))
                 .any(|when| when.existence.is_some()),
         }
     }
 }
 
+/// Returns the settings of a site and of its routes.
+fn settings_of(site: &model::Site) -> impl Iterator<Item = &model::Settings> + Clone {
+    std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings))
+}
+
 impl SiteRoutes {
     /// Creates the endpoints of a site. `secure_fields`: fields that only responses with TLS carry; empty for the
-    /// endpoints of connections without TLS.
+    /// endpoints of connections without TLS. `file_rules`: rules of the site that also apply to files.
     fn new(
         site: &model::Site,
         endpoint_context: &EndpointContext<'_>,
         secure_fields: &SecureFields,
+        file_rules: Option<Arc<FileRules>>,
     ) -> Result<SiteRoutes, Box<dyn Error>> {
         let build =
             |pattern: Option<&model::Pattern>, settings: &model::Settings| -> Result<Arc<Endpoint>, Box<dyn Error>> {
@@ -212,7 +220,7 @@ impl SiteRoutes {
         for route in &site.routes {
             trie.insert(&route.pattern, build(Some(&route.pattern), &route.settings)?)?;
         }
-        Ok(SiteRoutes { root, trie })
+        Ok(SiteRoutes { root, trie, file_rules })
     }
 
     /// Returns the endpoint of a decoded path.

@@ -48,7 +48,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
         check.conflict(second.key, ("the first is here", first.key), message, "write two rules");
         return None;
     }
-    for (key, needs) in [("body", "respond"), ("status", "redirect")] {
+    for (key, needs) in [("body", "respond"), ("status", "redirect"), ("resolved", "respond")] {
         if let (Some(entry), None) = (table.entries.get(key), table.node(needs)) {
             let message = format!("`{key}` has no effect without `{needs}`");
             check.error(
@@ -78,6 +78,7 @@ fn rule(check: &mut Check<'_>, node: &Node, table: &Table) -> Option<Rule> {
         unless,
         action,
         last,
+        resolved: typed::boolean(Some(table), "resolved").unwrap_or(false),
         span: check.source_span(node.span),
     })
 }

@@ -160,6 +160,14 @@ pub(super) const KEYS: &[Key] = &[
     .foreign_names(&["return", "deny"]),
     key("body", Kind::Text("text"), "Response body of `respond`, with placeholders. It is plain text, unless `headers` sets `Content-Type`.").example("body = \"Back at noon.\""),
     key(
+        "resolved",
+        Kind::Boolean,
+        "Applies `respond` also to the path of the file that a request leads to: the index file of a folder, a file of \
+         `try` or `fallback`, or a script. The conditions on the path are then compared with that path.",
+    )
+    .default(|| false.to_string())
+    .example("resolved = true"),
+    key(
         "status",
         Kind::Integer { min: 301, max: 308 },
         "Status of `redirect`, as in `redirects`.",

@@ -38,6 +38,8 @@ pub struct Rule {
     pub action: RuleAction,
     /// True if the following rules are skipped after this rule has matched. A redirect or a response always skips them.
     pub last: bool,
+    /// True if a response of the rule also applies to the path of the file that the request leads to.
+    pub resolved: bool,
     /// Position of the rule in the configuration.
     pub span: SourceSpan,
 }

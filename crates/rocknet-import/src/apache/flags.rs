@@ -16,6 +16,8 @@ pub(super) struct RewriteFlags {
     pub appends_query: bool,
     pub ignores_case: bool,
     pub is_proxy: bool,
+    /// True if the rule does not apply to the files that Apache looks for itself, such as the index of a folder (`NS`).
+    pub skips_subrequests: bool,
     /// The rule that follows is applied only if this one matches.
     pub is_chained: bool,
     /// Number of rules after this one that are applied only if this one does not match.
@@ -42,6 +44,7 @@ impl RewriteFlags {
                 ("qsa" | "qsappend", "") => flags.appends_query = true,
                 ("nc" | "nocase", "") => flags.ignores_case = true,
                 ("p" | "proxy", "") => flags.is_proxy = true,
+                ("ns" | "nosubreq", "") => flags.skips_subrequests = true,
                 // RockNet has no chained rules, so the flag is reported, too.
                 ("c" | "chain", "") => {
                     flags.is_chained = true;
@@ -53,8 +56,7 @@ impl RewriteFlags {
                 }
                 // These flags concern the escaping and the processing inside of Apache, so RockNet ignores them.
                 (
-                    "b" | "bnp" | "backrefnoplus" | "ne" | "noescape" | "pt" | "passthrough" | "dpi" | "discardpath"
-                    | "ns" | "nosubreq",
+                    "b" | "bnp" | "backrefnoplus" | "ne" | "noescape" | "pt" | "passthrough" | "dpi" | "discardpath",
                     "",
                 ) => {}
                 _ => flags.set_unsupported(flag),

@@ -3,6 +3,7 @@
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::file_rules::refusal;
 use crate::value::Value;
 
 /// Translates a section that denies, or permits, all requests with its methods. Returns false for other directives.
@@ -28,7 +29,7 @@ pub(super) fn translate(section: &Directive, patterns: &[String], site: &mut Sit
     let Some(mut keys) = condition::keys(&conditions) else {
         return false;
     };
-    keys.push(("respond", Value::Number(403)));
+    keys.extend(refusal(403));
     site.rule(section, keys);
     true
 }

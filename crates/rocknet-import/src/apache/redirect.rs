@@ -3,6 +3,7 @@
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::file_rules;
 use crate::hosts::HostDraft;
 use crate::value::Value;
 
@@ -25,7 +26,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
         for conditions in conditions.iter().flatten() {
             if let Some(mut keys) = condition::keys(conditions) {
                 keys.retain(|(_, value)| *value != Value::texts(["/*"]));
-                keys.push(("respond", Value::Number(code)));
+                keys.extend(file_rules::refusal(code));
                 site.rule(directive, keys);
             }
         }
@@ -92,7 +93,7 @@ pub(super) fn refusal(directive: &Directive, patterns: &[String], site: &mut Sit
 
 /// Returns the keys of a rule that responds with a status.
 fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
-    let mut keys = vec![("respond", Value::Number(code))];
+    let mut keys = Vec::from(file_rules::refusal(code));
     if !patterns.iter().any(|pattern| pattern == "/*") {
         keys.insert(0, ("path", Value::texts(patterns)));
     }

@@ -3,6 +3,7 @@
 use crate::condition::{self, Condition, Conditions, both};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage};
+use crate::file_rules::refusal;
 use crate::hosts::HostDraft;
 use crate::value::Value;
 
@@ -149,7 +150,7 @@ fn translate_rule(
         .iter()
         .all(|condition| is_about_files(condition) && condition.argument(1).starts_with('!'));
     if let Some(status) = flags.refusal {
-        return refuse(rule, &path, status, guard, host, proxies.forwarding);
+        return refuse(rule, &path, (status, flags), guard, host, proxies.forwarding);
     }
     if target == "-" {
         return pass_through(rule, &path, flags, guard, host, precedes_refusal);
@@ -307,7 +308,7 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
 fn refuse(
     rule: &RewriteRule,
     path: &RulePath<'_>,
-    status: u64,
+    (status, flags): (u64, &RewriteFlags),
     guard: &Guard,
     host: &mut HostDraft,
     forwarding: Forwarding,
@@ -336,7 +337,16 @@ fn refuse(
     } else {
         all = both(&guard.alternatives, &all);
     }
-    let is_added = add(directive, host, &all, &[("respond", Value::Number(status))]);
+    // `THE_REQUEST` is the line of the client, also while Apache looks for the index of a folder.
+    let names_line = rule
+        .conditions
+        .iter()
+        .any(|condition| condition.argument(0).contains("THE_REQUEST"));
+    let action = match flags.skips_subrequests || names_line {
+        true => vec![("respond", Value::Number(status))],
+        false => Vec::from(refusal(status)),
+    };
+    let is_added = add(directive, host, &all, &action);
     if is_added && !accuracy.has_all() {
         host.site.weakens(
             directive,

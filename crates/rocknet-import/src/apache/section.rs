@@ -3,6 +3,7 @@
 use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::file_rules::refusal;
 use crate::regex;
 use crate::value::Value;
 
@@ -80,7 +81,8 @@ pub(super) fn translate(
     };
     if name.starts_with("files") && is_denied(section) && section.children().iter().all(is_access) {
         // A rule is applied before routes, so it holds in every folder.
-        let keys = vec![("path", Value::texts(patterns)), ("respond", Value::Number(403))];
+        let mut keys = vec![("path", Value::texts(patterns))];
+        keys.extend(refusal(403));
         return site.rule(section, keys);
     }
     let is_site = patterns.iter().any(|pattern| pattern == "/*");
@@ -104,11 +106,11 @@ pub(super) fn translate(
         } else if limit::translate(directive, &patterns, site) || redirect::refusal(directive, &patterns, site) {
             // The rule is stored in the site.
         } else if directive.is("SSLRequireSSL") {
-            let keys = vec![
+            let mut keys = vec![
                 ("path", Value::texts(patterns.iter().cloned())),
                 ("scheme", Value::text("http")),
-                ("respond", Value::Number(403)),
             ];
+            keys.extend(refusal(403));
             site.rule(directive, keys);
         } else if is_site && php::handler(directive, site) || proxies.read(directive) {
             // The directive is stored in the site or in its proxies.
@@ -191,10 +193,11 @@ fn nested(
         _ => None,
     };
     match paths {
-        Some(paths) => site.rule(
-            directive,
-            vec![("path", Value::texts(paths)), ("respond", Value::Number(403))],
-        ),
+        Some(paths) => {
+            let mut keys = vec![("path", Value::texts(paths))];
+            keys.extend(refusal(403));
+            site.rule(directive, keys);
+        }
         _ if restricts(directive) => scope.notes.skip_restriction(
             directive,
             "nested sections are not translated: write a route with `deny`",
@@ -242,7 +245,7 @@ fn refuse_paths(section: &Directive, argument: &str, site: &mut Site, forwarding
     };
     for conditions in paths {
         if let Some(mut keys) = condition::keys(&conditions) {
-            keys.push(("respond", Value::Number(403)));
+            keys.extend(refusal(403));
             site.rule(section, keys);
         }
     }

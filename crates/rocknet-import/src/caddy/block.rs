@@ -7,6 +7,7 @@ use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site, SiteRoute, note_inherited_fields, restore};
 use crate::error_page;
+use crate::file_rules;
 use crate::note::MAY_RESTRICT_ACCESS;
 use crate::placeholder;
 use crate::regex;
@@ -421,10 +422,10 @@ fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut S
     if !patterns.iter().any(|pattern| pattern == "/*") {
         site.differs(directive, "the names are hidden in the whole site");
     }
-    site.rule(
-        directive,
-        vec![("path", Value::texts(paths)), ("respond", Value::Number(404))],
-    );
+    // A hidden file is not the index of a folder either.
+    let mut keys = vec![("path", Value::texts(paths))];
+    keys.extend(file_rules::refusal(404));
+    site.rule(directive, keys);
 }
 
 /// Notes that the prefix of a path is not removed before a file is looked up.

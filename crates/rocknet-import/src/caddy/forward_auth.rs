@@ -1,7 +1,10 @@
 //! Translates `forward_auth` to forward authentication.
 
+use rocknet_config::template::Scope;
+
 use crate::directive::Directive;
 use crate::document::Site;
+use crate::placeholder;
 use crate::value::Value;
 
 use super::proxy;
@@ -13,6 +16,7 @@ pub(super) fn value(directive: &Directive, upstreams: &[&str], site: &Site) -> O
     let authority = proxy::server(upstream).filter(|_| !has_auth(site))?;
     let mut path = None;
     let mut fields = Vec::new();
+    let mut sign_in = None;
     for inner in directive.children() {
         match (inner.name.as_str(), &inner.words()[..]) {
             ("uri", [target]) if target.starts_with('/') && !target.contains('{') => path = Some((*target).to_owned()),
@@ -26,15 +30,40 @@ pub(super) fn value(directive: &Directive, upstreams: &[&str], site: &Site) -> O
                 }
                 fields.extend(lines.into_iter().map(Value::text));
             }
+            // RockNet sends these fields itself.
+            ("header_up", ["X-Real-IP" | "X-Real-Ip", "{remote_host}" | "{client_ip}"]) => {}
+            ("header_up", ["X-Forwarded-Uri", "{uri}"]) | ("header_up", ["X-Forwarded-Method", "{method}"]) => {}
+            (name, ["status", "401"]) if name.starts_with('@') => {}
+            ("handle_response", [name]) if is_unauthorized(directive, name) => sign_in = Some(page(inner)?),
             _ => return None,
         }
     }
     let separator = if authority.starts_with("unix:") { ":" } else { "" };
     let forward = Value::Text(format!("{authority}{separator}{}", path?));
-    Some(Value::Table(vec![
+    let mut auth = vec![
         ("forward".to_owned(), forward),
         ("headers".to_owned(), Value::List(fields)),
-    ]))
+    ];
+    auth.extend(sign_in.map(|page| ("sign_in".to_owned(), Value::Text(page))));
+    Some(Value::Table(auth))
+}
+
+/// Returns true if a matcher of the directive stands for responses with 401.
+fn is_unauthorized(directive: &Directive, matcher: &str) -> bool {
+    let is_matcher = |inner: &&Directive| inner.name == matcher;
+    let mut found = directive.children().iter().filter(is_matcher);
+    found.next().is_some_and(|inner| inner.words() == ["status", "401"])
+}
+
+/// Returns the page to which a `handle_response` redirects clients; `None` if it does something else.
+fn page(block: &Directive) -> Option<String> {
+    let [redirect] = block.children() else { return None };
+    let target = match redirect.words()[..] {
+        ["*", target] | ["*", target, "302" | "temporary"] | [target] | [target, "302" | "temporary"] => target,
+        _ => return None,
+    };
+    let target = placeholder::from_caddy(target, Scope::Request)?;
+    redirect.is("redir").then_some(target)
 }
 
 /// Returns true if a place of the site has a password or an authority.

@@ -5,6 +5,7 @@ use rocknet_config::template::Scope;
 use crate::condition::{self, Condition, Conditions};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
+use crate::file_rules::RESOLVED;
 use crate::marks::{self, MARKS, unmarked};
 use crate::placeholder;
 use crate::regex;
@@ -214,6 +215,10 @@ pub(super) fn add(
             };
         };
         keys.extend(action.iter().cloned());
+        // After an internal redirect, such as that to the index of a folder, nginx evaluates its directives again.
+        if refuses_by(action) && !keys.iter().any(|(key, _)| *key == RESOLVED) {
+            keys.push((RESOLVED, Value::Flag(true)));
+        }
         rules.push(keys);
     }
     let outer = std::mem::replace(&mut site.stage, stage);

@@ -3,6 +3,8 @@
 use crate::condition::{Conditions, both};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
+use crate::file_rules::RESOLVED;
+use crate::value::Value;
 
 use super::area::LocationArea;
 use super::restriction::{refuses, restricts};
@@ -28,12 +30,18 @@ pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&Locati
     let combined = both(guard, &tests);
     let stage = area.map_or(RuleStage::Site, |area| area.stage);
     let every = vec!["/*".to_owned()];
+    let has_request_uri = block.arguments.iter().any(|word| word.contains("$request_uri"));
     for inner in block.children() {
         match inner.name.as_str() {
             "return" => {
                 let is_whole = area.is_none_or(LocationArea::is_site);
                 let patterns = area.map_or(&every, |area| &area.patterns);
                 match action::keys(inner, is_whole) {
+                    // `$request_uri` is the target of the client, also after an internal redirect.
+                    Some(mut keys) if has_request_uri && refuses(inner) => {
+                        keys.push((RESOLVED, Value::Flag(false)));
+                        action::add(inner, site, stage, area, patterns, &combined, &keys);
+                    }
                     Some(keys) => action::add(inner, site, stage, area, patterns, &combined, &keys),
                     None if refuses(inner) => site.skip_restriction(inner, "write a rule with `respond`"),
                     None => site.skip(inner, "write a rule with `redirect` or `respond`"),

@@ -11,18 +11,16 @@ use super::action;
 use super::area::LocationArea;
 use super::php;
 use super::place::{CaseMode, LocationMatch, Locations, is_dotfiles, literal, matched, matches_well_known, patterns};
-use super::precedence::{
-    LocationRank, LocationRoute, is_overridden, note_indexes, note_overridden, rank, selected, without_openings,
-};
+use super::precedence::{LocationRoute, is_overridden, note_overridden, rank, selected, without_openings};
 use super::response;
 use super::restriction::{is_denied, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{cache, clients, conditional, indirect, limit};
+use super::{cache, clients, conditional, limit};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
-pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Scope<'_>, upstreams: &Upstreams) {
+pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {
     let base = site.settings.clone();
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
@@ -46,8 +44,8 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         }
         if let LocationMatch::Expression(expression, case) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
-                let cached = (&server.caches[..], &mut root);
-                php::translate(location, expression, site, locations, upstreams, &restricted, cached);
+                let outer = (server, &mut root);
+                php::translate(location, expression, site, locations, upstreams, &restricted, outer);
                 continue;
             }
             // Upstreams get names with a dot too, and files in `/.well-known` are served.
@@ -65,9 +63,7 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
             continue;
         }
         let area = LocationArea::new(location, &patterns, locations);
-        if let LocationMatch::Expression(expression, case) = &place
-            && is_denied(location)
-        {
+        if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
             // A rule is applied before routes, as nginx prefers expressions to prefixes.
             let returned = location.children().iter().find(|d| d.is("return"));
             let status = returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403);
@@ -75,25 +71,6 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
             if status != 403 {
                 locations.note_access_first(location, site);
-            }
-            // Rules do not apply to the index of a folder, nor to a fallback.
-            let files = indirect::files(locations.server, &site.settings);
-            if indirect::are_matched(expression, *case, &files) && !is_dotfiles(expression) {
-                if status != 403 {
-                    site.differs(location, "as the index of a folder or as a fallback, the files get 403");
-                }
-                note_indexes(location, &patterns, locations, site);
-                let mut settings = Settings::default();
-                settings.deny_all(location.line);
-                let refused = indirect::refused(location, (expression, *case), &files, locations);
-                let refused = refused.as_ref().unwrap_or(&patterns);
-                routes.extend(refused.iter().map(|pattern| LocationRoute {
-                    rank: LocationRank::Expression,
-                    pattern: pattern.clone(),
-                    settings: settings.clone(),
-                    line: location.line,
-                    is_enforced: true,
-                }));
             }
             continue;
         }
@@ -160,6 +137,9 @@ pub(super) fn translate(locations: &Locations<'_>, site: &mut Site, server: &Sco
         }
     }
     site.notes.append(&mut notes);
+    if base.is_locked() {
+        root.cancel_inherited_lists(&base, site.line);
+    }
     site.settings.merge(root);
     // Without PHP, there is no default that `fallback = false` would turn off.
     let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
@@ -233,7 +213,7 @@ fn translate_location<'a>(
             _ => scope.read(directive, upstreams),
         }
     }
-    scope.finish();
+    scope.finish(Some(server));
     limit::inherit(&mut scope.settings, &site.settings, location.line);
     cache::translate(&server.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
@@ -337,14 +317,6 @@ fn nested(directive: &Directive, patterns: &[String], scope: &mut Scope<'_>, sit
     };
     if let Some((regex, outside)) = limited {
         let keys = [("respond", Value::Number(403))];
-        let LocationMatch::Expression(expression, case) = matched(directive) else {
-            return;
-        };
-        // A rule applies to the path of the request, not to the file that is served for it.
-        if indirect::are_matched(&expression, case, &["/index.html".to_owned(), "/index.php".to_owned()]) {
-            let message = "the index of a folder is served, also if it has such a name: write a route with `deny`";
-            site.weakens(directive, message);
-        }
         let exceptions = outside.map(|paths| Condition::new("path", Value::text(paths)).negated_if(true));
         let tests = [exceptions.into_iter().collect()];
         return action::add(directive, site, RuleStage::Expression, None, &[regex], &tests, &keys);

@@ -34,15 +34,15 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
 }
 
 /// Translates a location that passes scripts to PHP. `restricted`: patterns of earlier expressions that restrict
-/// access. `caches` and `root`: directives of caches of the server, and settings of the place that gets the cache.
-pub(super) fn translate(
-    location: &Directive,
+/// access. `server` and `root`: scope of the server, and settings of the place that gets the cache.
+pub(super) fn translate<'a>(
+    location: &'a Directive,
     expression: &str,
     site: &mut Site,
     locations: &Locations<'_>,
     upstreams: &Upstreams,
     restricted: &[String],
-    (caches, root): (&[&Directive], &mut Settings),
+    (server, root): (&Scope<'a>, &mut Settings),
 ) {
     let servers = php_address(location, upstreams).unwrap_or_default();
     let mut rest = Vec::new();
@@ -111,8 +111,8 @@ pub(super) fn translate(
             ),
         }
     }
-    scope.finish();
-    cache::translate(caches, &scope.caches, root, &mut scope.notes);
+    scope.finish(Some(server));
+    cache::translate(&server.caches, &scope.caches, root, &mut scope.notes);
     site.notes.append(&mut scope.notes);
     // A later location may refuse the other scripts.
     let refuses_others = || {

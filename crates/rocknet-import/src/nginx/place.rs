@@ -17,7 +17,6 @@ pub(super) struct Locations<'a> {
     pub places: Vec<LocationMatch>,
     /// Pattern of each expression of `all`; `None` for other locations, and if RockNet cannot compile it.
     pub regexes: Vec<Option<String>>,
-    pub server: &'a Directive,
 }
 
 impl<'a> Locations<'a> {
@@ -30,7 +29,6 @@ impl<'a> Locations<'a> {
         let places: Vec<LocationMatch> = all.iter().map(|location| matched(location)).collect();
         let named = all.iter().filter(|location| location.argument(0).starts_with('@'));
         Locations {
-            server,
             named: named.map(|location| (location.argument(0), *location)).collect(),
             regexes: places
                 .iter()
@@ -50,7 +48,7 @@ impl Locations<'_> {
     /// the site for it is `key`.
     pub fn has_access(&self, site: &Site, key: &str) -> bool {
         let is_restriction = |d: &Directive| match key {
-            "auth" => d.is("auth_basic_user_file"),
+            "auth" => d.is("auth_basic_user_file") || d.is("auth_request"),
             _ => d.is("allow") || d.is("deny") || is_unknown_restriction(&d.name),
         };
         let mut all = self.all.iter().zip(&self.places);
@@ -190,7 +188,9 @@ pub(super) fn patterns(
 /// it, such as `/api2` for `/api`.
 fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
     let name = path.rsplit('/').next().unwrap_or_default();
-    let is_file = name.trim_start_matches('.').contains('.');
+    // A location of an application, such as `/outpost.goauthentik.io`, is no file.
+    let is_app = location.children().iter().any(|d| d.name.ends_with("_pass"));
+    let is_file = name.trim_start_matches('.').contains('.') && !is_app;
     let below = format!("{path}/*");
     if restricts(location) {
         let message = format!(

@@ -174,30 +174,6 @@ pub(super) fn note_overridden(location: &Directive, patterns: &[String], locatio
     }
 }
 
-/// Notes the prefixes whose files are served as the index of a folder, although an expression denies them. A rule
-/// refuses them only if they are requested by their own path.
-pub(super) fn note_indexes(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
-    let overriding = overriding(patterns, locations, false);
-    let serves_files = |other: &&Directive| {
-        let is_other = |d: &Directive| d.name.ends_with("_pass") || d.is("return");
-        !other.children().iter().any(is_other)
-    };
-    let with_files = locations.all.iter().copied().filter(serves_files);
-    let mut paths: Vec<String> = with_files
-        .filter_map(|other| match matched(other) {
-            LocationMatch::Prefix { path, .. } => Some(path),
-            _ => None,
-        })
-        .collect();
-    paths.retain(|path| overriding.contains(path));
-    if !paths.is_empty() {
-        let paths = shown(&paths.join(" "));
-        let message =
-            format!("the index of a folder is served in these locations, also if it has such a name: {paths}");
-        site.weakens(location, &message);
-    }
-}
-
 /// Returns true if the route of another location could take precedence over those of an expression.
 pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>) -> bool {
     let is_this = |other: &Directive| other.line == location.line && other.arguments == location.arguments;

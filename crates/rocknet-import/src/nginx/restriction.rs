@@ -24,7 +24,7 @@ pub(super) fn restricts(block: &Directive) -> bool {
         "deny" | "internal" | "auth_basic_user_file" => true,
         "auth_basic" => directive.argument(0) != "off",
         "return" => refuses(directive),
-        name => is_unknown_restriction(name) || restricts(directive),
+        name => is_unknown_restriction(name) && directive.words() != ["off"] || restricts(directive),
     })
 }
 

@@ -35,8 +35,11 @@ pub(super) struct Scope<'a> {
     pub notes: Vec<Note>,
     /// Value of `Strict-Transport-Security`, with its directive, if there is one.
     pub hsts: Option<(String, &'a Directive)>,
-    /// Directives `allow` and `deny`, in their order.
+    /// Directives `allow` and `deny`, in their order. After [`Scope::finish`], those of an outer level if this one has
+    /// none.
     access: Vec<&'a Directive>,
+    /// True if the lists of clients are adapted to `satisfy any` with a password.
+    is_adapted: bool,
     /// Directives `proxy_…`, which apply to the `proxy_pass` of this level and below.
     pub proxy: Vec<&'a Directive>,
     /// Directive that names the back end, such as `proxy_pass` or `fastcgi_pass`, if there is one.
@@ -47,6 +50,10 @@ pub(super) struct Scope<'a> {
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
+    /// The directive `auth_request`, if it has an authority or is off.
+    forward: Option<&'a Directive>,
+    /// True if clients need a password, and true if an authority admits them; set by [`Scope::finish`].
+    authentication: (bool, bool),
     /// Settings of global tables: table, key, value and line.
     globals: Vec<(&'static str, &'static str, Value, usize)>,
     /// Directives of response caches, such as `proxy_cache`.
@@ -65,11 +72,14 @@ impl<'a> Scope<'a> {
             notes: Vec::new(),
             hsts: None,
             access: Vec::new(),
+            is_adapted: false,
             proxy: Vec::new(),
             pass: None,
             pass_path: None,
             hidden: Vec::new(),
             auth: (None, None),
+            forward: None,
+            authentication: (false, false),
             globals: Vec::new(),
             params: Vec::new(),
             caches: Vec::new(),
@@ -159,6 +169,9 @@ impl<'a> Scope<'a> {
                 if *word == "any" || self.level == ConfigLevel::Location {
                     self.settings.set("satisfy", Value::text(*word), line);
                 }
+            }
+            ("auth_request", ["off"] | [_, _, ..]) if self.level != ConfigLevel::Http => {
+                self.forward = Some(directive);
             }
             (name, ["off"]) if is_unknown_restriction(name) => {
                 let message =

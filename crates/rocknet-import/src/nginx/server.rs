@@ -13,7 +13,7 @@ use super::scope::{ConfigLevel, Scope, inherit};
 use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{cache, conditional, location, mirror, nested};
+use super::{cache, conditional, forward_auth, location, mirror, nested};
 
 /// Translates a `server` block. `shared`: settings of `http`. `http_tls`: the directives `ssl_…` of `http`.
 pub(super) fn translate(
@@ -25,12 +25,14 @@ pub(super) fn translate(
 ) -> HostDraft {
     let mut flat = nested::flatten(block);
     mirror::resolve(&mut flat);
+    let mut notes = forward_auth::resolve(&mut flat, upstreams);
     let block = &flat;
     let mut host = HostDraft {
         directive: block.text(),
         ..HostDraft::default()
     };
     host.site.line = block.line;
+    host.site.notes.append(&mut notes);
     let mut scope = Scope::new(ConfigLevel::Server);
     scope.proxy.clone_from(&shared.proxy);
     scope.hsts.clone_from(&shared.hsts);
@@ -92,7 +94,7 @@ pub(super) fn translate(
                 .differs(directive, "only [site.default] serves names that no other site has");
         }
     }
-    scope.finish();
+    scope.finish(Some(shared));
     cache::translate(&shared.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     let own = std::mem::take(&mut scope.caches);
     let outer = shared

@@ -102,7 +102,7 @@ fn entry(variable: &str) -> Option<(&'static str, String)> {
 }
 
 /// Returns the name of a header field for its variable: `User-Agent` for `user_agent`.
-fn field_name(name: &str) -> String {
+pub(super) fn field_name(name: &str) -> String {
     let words = name.split('_').map(|word| {
         let mut chars = word.chars();
         let first = chars.next().map(|c| c.to_ascii_uppercase());

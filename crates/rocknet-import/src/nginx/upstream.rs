@@ -250,6 +250,9 @@ fn header(directive: &Directive, name: &str, value: &str, proxy: &mut ProxySetti
         ("upgrade" | "connection", _) => {
             notes.unneeded(directive, "RockNet forwards WebSocket and keeps connections open");
         }
+        ("content-length" | "transfer-encoding", "") => {
+            notes.unneeded(directive, "RockNet sets the fields of the body itself");
+        }
         _ => match placeholder::from_nginx(value, Scope::Request) {
             Some(value) => drop(proxy.headers.insert(name.to_owned(), value)),
             None => {

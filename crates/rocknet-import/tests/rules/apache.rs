@@ -52,7 +52,7 @@ fn rules_become_rules() {
         ("RewriteRule \"/\\.|^\\.(?!well-known/)\" - [F]", &[]),
         (
             "RewriteRule \"^(.+/.*|autoload)\\.php($|/)\" - [F]",
-            &["path = '~^/(.+/.*|autoload)\\\\.php($|/)'; respond = 403"],
+            &["path = '~^/(.+/.*|autoload)\\\\.php($|/)'; respond = 403; resolved = true"],
         ),
         (
             "<LimitExcept GET POST>\nRequire all denied\n</LimitExcept>",
@@ -64,7 +64,7 @@ fn rules_become_rules() {
         ),
         (
             "<FilesMatch \"^(composer|package)\\.(json|lock)\">\nRequire all denied\n</FilesMatch>",
-            &["path = '~/(composer|package)\\\\.(json|lock)[^/]*$'; respond = 403"],
+            &["path = '~/(composer|package)\\\\.(json|lock)[^/]*$'; respond = 403; resolved = true"],
         ),
     ] {
         let import = translated(&format!("RewriteEngine On\n{text}\n"));
@@ -243,7 +243,7 @@ fn refusals_of_dot_names_are_kept_where_requests_are_passed_on() {
         ),
         (
             "RewriteRule ^/\\.(?!well-known) - [R=404]",
-            "path = '~^/\\\\.'; unless = { path = '~^/\\\\.well-known' }; respond = 404".to_owned(),
+            "path = '~^/\\\\.'; unless = { path = '~^/\\\\.well-known' }; respond = 404; resolved = true".to_owned(),
         ),
         (
             "RedirectMatch 404 /\\.git",
@@ -251,7 +251,7 @@ fn refusals_of_dot_names_are_kept_where_requests_are_passed_on() {
         ),
         (
             "<LocationMatch \"(^|/)\\.(?!well-known)\">\nRequire all denied\n</LocationMatch>",
-            format!("path = '~/\\\\.'; {any_but_well_known}; respond = 403"),
+            format!("path = '~/\\\\.'; {any_but_well_known}; respond = 403; resolved = true"),
         ),
     ] {
         let import = assert_rules_of_host(&format!("{proxy}{directives}"), &[&expected]);
@@ -265,7 +265,10 @@ fn refusals_of_dot_names_are_kept_where_requests_are_passed_on() {
         assert!(has_note(&import, "are never served"), "{:?}", import.notes);
     }
     // Files in `/.well-known` are served, and scripts get the path after their names.
-    assert_rules_of_host("RewriteRule (^|/)\\. - [F]", &["path = '~(^/|/)\\\\.'; respond = 403"]);
+    assert_rules_of_host(
+        "RewriteRule (^|/)\\. - [F]",
+        &["path = '~(^/|/)\\\\.'; respond = 403; resolved = true"],
+    );
     assert_rules_of_host(
         "DirectoryIndex index.php\nRewriteRule /\\.git - [F]",
         &["path = '~/\\\\.git'; respond = 403"],
@@ -274,15 +277,18 @@ fn refusals_of_dot_names_are_kept_where_requests_are_passed_on() {
     let files = "<Files \".ht*\">\nRequire all denied\n</Files>\n";
     assert_rules_of_host(&format!("{files}{proxy}"), &[]);
     let folder = "<Directory /srv>\nRewriteRule ^(.*)$ http://127.0.0.1:3000/$1 [P]\n</Directory>";
-    assert_rules_of_host(&format!("{files}{folder}"), &["path = '*/.ht*'; respond = 403"]);
+    assert_rules_of_host(
+        &format!("{files}{folder}"),
+        &["path = '*/.ht*'; respond = 403; resolved = true"],
+    );
     // In a folder, the path has no slash at its beginning.
     let import =
         translated("RewriteEngine On\nRewriteRule /\\.|^\\.(?!well-known/) - [F]\nRewriteRule ^(.*)$ a.cgi?p=$1 [L]\n");
     assert_eq!(
         rules(&import)[..2],
         [
-            "path = '~./\\\\.'; respond = 403",
-            "path = '~^/\\\\.'; unless = { path = '/.well-known/*' }; respond = 403"
+            "path = '~./\\\\.'; respond = 403; resolved = true",
+            "path = '~^/\\\\.'; unless = { path = '/.well-known/*' }; respond = 403; resolved = true"
         ],
         "{}",
         import.toml
@@ -333,7 +339,7 @@ fn exceptions_are_at_most_those_of_apache() {
     );
     assert_rules_of_host(
         &format!("RewriteRule ^/a/ - [END]\n{folder}"),
-        &["path = '~^/a/secret'; unless = { path = '/a/*' }; respond = 403"],
+        &["path = '~^/a/secret'; unless = { path = '/a/*' }; respond = 403; resolved = true"],
     );
     // An exception by the path before a rewrite does not open the path after it.
     let text = "RewriteRule ^/a/ - [L]\nRewriteRule ^/x/(.*)$ /a/$1\nRewriteRule ^/a/secret - [F]";

@@ -152,12 +152,27 @@ fn authorities_are_translated_unless_passwords_apply_too() {
         "{}",
         import.toml
     );
+    // The configuration that oauth2-proxy documents.
+    let import = translated(
+        "handle /oauth2/* {\nreverse_proxy localhost:4180 {\nheader_up X-Real-IP {remote_host}\nheader_up X-Forwarded-Uri \
+         {uri}\n}\n}\nhandle {\nforward_auth localhost:4180 {\nuri /oauth2/auth\nheader_up X-Real-IP {remote_host}\n@error status \
+         401\nhandle_response @error {\nredir * /oauth2/sign_in?rd={scheme}://{host}{uri}\n}\n}\nreverse_proxy localhost:3000\n}",
+    );
+    let auth = "auth = { forward = \"http://localhost:4180/oauth2/auth\", headers = [], sign_in = \
+                \"/oauth2/sign_in?rd={scheme}://{host}{target}\" }";
+    assert!(
+        import.toml.contains(auth) && import.toml.contains("auth = false") && !import.toml.contains("deny"),
+        "{}",
+        import.toml
+    );
     for text in [
         format!("{forward}\n{password}"),
         format!("{password}\n{forward}"),
         "forward_auth a:9091 {\nuri /verify\ncopy_headers A>B\n}".to_owned(),
         "forward_auth a:9091 {\nuri /verify?{query}\n}".to_owned(),
         "forward_auth a:9091".to_owned(),
+        "forward_auth a:9091 {\nuri /verify\nhandle_response @other {\nredir /login\n}\n}".to_owned(),
+        "forward_auth a:9091 {\nuri /verify\n@ok status 200\n}".to_owned(),
     ] {
         let import = translated(&text);
         assert!(import.toml.contains("deny = \"all\""), "{text}\n{}", import.toml);

@@ -2,6 +2,7 @@
 
 mod apache;
 mod caddy;
+mod forward_auth;
 mod nginx;
 mod restrictions;
 mod support;

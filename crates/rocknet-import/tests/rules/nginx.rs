@@ -150,7 +150,7 @@ fn refusals_by_expression_have_the_exceptions_of_nginx() {
         rules(&import),
         [
             "path = '~^/index\\\\.php(/|$)'; respond = 404",
-            "path = '*.php'; unless = { path = '~^/index\\\\.php(/|$)' }; respond = 404",
+            "path = '*.php'; unless = { path = '~^/index\\\\.php(/|$)' }; respond = 404; resolved = true",
         ]
     );
     assert!(!is_any_weakened(&import), "{:?}", import.notes);
@@ -287,11 +287,14 @@ fn names_with_a_dot_are_refused_before_upstreams() {
             "path = '~/\\\\.(?:$|[^w]|w(?:$|[^e]|e(?:",
         ),
         ("location ~ /\\.ht { return 404; }", "path = '~/\\\\.ht'; respond = 404"),
-        ("location ~ /\\. { deny all; }", "path = '~/\\\\.'; respond = 403"),
+        (
+            "location ~ /\\. { deny all; }",
+            "path = '~/\\\\.'; respond = 403; resolved = true",
+        ),
         // Every name is refused if the exception has no form.
         (
             "location ~ /\\.(?!(well|known)x) { deny all; }",
-            "path = '~/\\\\.'; respond = 403",
+            "path = '~/\\\\.'; respond = 403; resolved = true",
         ),
     ] {
         let import = translated(&format!("{location} {proxy}"));
@@ -310,7 +313,7 @@ fn names_with_a_dot_are_refused_before_upstreams() {
         assert_eq!(rules(&translated(location)), [""; 0], "{location}");
     }
     let import = translated("location ~ /\\. { deny all; }");
-    assert_eq!(rules(&import), ["path = '~/\\\\.'; respond = 403"]);
+    assert_eq!(rules(&import), ["path = '~/\\\\.'; respond = 403; resolved = true"]);
     let import = translated(&format!("location ~ ^/(\\.git|vendor)/ {{ deny all; }} {proxy}"));
     assert_eq!(rules(&import), ["path = ['/.git/*', '/vendor/*']; respond = 403"]);
     let import = translated(&format!(
@@ -555,16 +558,16 @@ fn inner_expressions_may_begin_in_the_prefix() {
     let inner = |expression: &str| translated(&format!("location /app/ {{ location ~ {expression} {{ deny all; }} }}"));
     assert_eq!(
         rules(&inner("/config")),
-        ["path = '~^/app(?:/.*?)?(?:/config)'; respond = 403"]
+        ["path = '~^/app(?:/.*?)?(?:/config)'; respond = 403; resolved = true"]
     );
     for expression in ["(^|/)secret", "^/.*secret", "app/secret", "[^/]+/secret"] {
         let found = rules(&inner(expression));
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("unless"), "{found:?}");
     }
-    // The index of a folder is no path of a request.
-    assert!(is_weakened(&inner("\\.php$"), "index of a folder"));
-    assert!(!is_weakened(&inner("\\.secret$"), "index of a folder"));
+    // The index of a folder is refused, too.
+    assert!(rules(&inner("\\.html$"))[0].ends_with("respond = 403; resolved = true"));
+    assert!(rules(&inner("\\.secret$"))[0].ends_with("respond = 403"));
 }
 
 #[test]
@@ -574,12 +577,9 @@ fn refusals_of_scripts_leave_the_front_controller_open() {
          unix:/run/php.sock; internal; } location ~ \\.php$ { return 404; }",
     );
     assert!(!import.toml.contains("route.\"*.php\"]"), "{}", import.toml);
-    // The index of a folder is still refused.
-    let (_, route) = import
-        .toml
-        .split_once("route.\"~^/.+/index\\\\.php$\"]")
-        .expect("a route");
-    assert!(route.contains("deny = \"all\""), "{}", import.toml);
+    // The index of a folder is still refused, and the front controller is excepted.
+    let expected = "path = '*.php'; unless = { path = '~^/index\\\\.php(/|$)' }; respond = 404; resolved = true";
+    assert!(rules(&import).contains(&expected.to_owned()), "{:?}", rules(&import));
 }
 
 #[test]

@@ -194,3 +194,17 @@ fn apache_folders_at_an_alias_keep_their_restrictions() {
         assert!(a.contains(expected), "{expected}\n{}", import.toml);
     }
 }
+
+#[test]
+fn lists_of_nginx_do_not_open_a_place_with_an_unknown_restriction() {
+    for text in [
+        "auth_jwt x; deny 192.0.2.1;",
+        "auth_jwt x; location / { deny 192.0.2.1; }",
+        "location / { auth_jwt x; allow all; deny 192.0.2.1; }",
+        "auth_jwt x; allow 10.0.0.0/8; location / { allow 192.0.2.0/24; deny all; }",
+    ] {
+        let import = translated(Language::Nginx, &format!("server {{ server_name a.test; {text} }}"));
+        has(&import, "\ndeny = \"all\"\n");
+        assert!(!import.toml.contains("192.0.2"), "{text}\n{}", import.toml);
+    }
+}

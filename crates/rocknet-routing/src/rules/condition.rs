@@ -123,6 +123,11 @@ impl Matcher {
         Ok(exists.then_some(matched))
     }
 
+    /// Returns true if a path meets the condition on the path, or if there is no such condition.
+    pub(super) fn has_path(&self, path: &str) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path).is_some())
+    }
+
     /// Returns the match of the path if all conditions other than `exists` hold. Cheap comparisons come first, then
     /// the patterns, and last the host, which regular expressions need in lower case.
     fn matches_message(

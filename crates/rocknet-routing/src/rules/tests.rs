@@ -56,6 +56,7 @@ fn rule(when: Conditions, action: RuleAction, last: bool) -> model::Rule {
         unless: Vec::new(),
         action,
         last,
+        resolved: false,
         span,
     }
 }

@@ -11,8 +11,8 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
-use super::admission;
 use super::context::RequestContext;
+use super::{admission, file_rules};
 use crate::endpoint::Endpoint;
 use crate::files::entry::Found;
 use crate::files::representation;
@@ -87,6 +87,10 @@ async fn send(
         return Ok(not_found(&site.name, &name));
     };
     admission::enter(worker, &endpoint, context).await?;
+    // A path on disk belongs to the application, and a path of the site is another request for it.
+    if let FileReference::Path(_) = &name {
+        file_rules::enter(worker, context, &path).await?;
+    }
     let Some(entry) = worker.shared.cache.look_up_shared(&tree, &path.as_ref().into()).await else {
         // The shared cache accepts no lookup, because the server is overloaded.
         return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));

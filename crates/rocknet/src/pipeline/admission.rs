@@ -4,6 +4,7 @@
 //! A request is checked at the route of its path and, if a rule rewrites it, at the route of the new path. It is also
 //! checked at further routes, because the path does not always name the resource that is served:
 //! - an index file, `try`, `fallback` or a script: the route of that file;
+//! - the same file: the rules with `resolved` (`file_rules.rs`);
 //! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path
 //!   info, because front controllers use it as the path;
 //! - a route for the path with its trailing slash added or removed: that route;
@@ -23,6 +24,7 @@ use rocknet_proto::status::Status;
 
 use super::context::RequestContext;
 use super::facts::LookupResult;
+use super::file_rules::{self, FileGuard};
 use super::incoming::IncomingRequest;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
@@ -234,7 +236,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     routes: &SiteRoutes,
     hit: &Hit,
 ) -> Option<Option<Arc<str>>> {
-    let find = || guards_of_hit(routes, incoming.request.path, hit);
+    let find = || guards_of_hit(routes, incoming.request.path, hit, incoming.is_secure());
     let found;
     let (guards, route) = match hit {
         Hit::Entry(cached) => {
@@ -318,22 +320,31 @@ fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>) -> bool {
 
 /// Returns the guards that have to admit a request for a raw path in the worker cache, each once. Returns `None` if the
 /// slow path has to find them.
-fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit) -> Option<GuardList> {
-    let of_file = match hit {
-        Hit::Entry(cached) => endpoint_of_entry(routes, &cached.tree, &cached.entry),
-        Hit::Endpoint(_) => None,
+fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit, is_secure: bool) -> Option<GuardList> {
+    let (of_file, file) = match hit {
+        Hit::Entry(cached) => (
+            endpoint_of_entry(routes, &cached.tree, &cached.entry),
+            cached.entry.file.as_deref(),
+        ),
+        Hit::Endpoint(_) => (None, None),
     };
-    guards_of(routes, raw, of_file)
+    let of_rules = file.and_then(|file| FileGuard::of(routes.file_rules.as_ref(), file, is_secure));
+    guards_of(routes, raw, of_file, of_rules)
 }
 
 /// Returns the guards that have to admit a request for a raw path whose handler responds at once, each once. Returns
 /// `None` if the slow path has to find them.
 pub(super) fn guards_of_path(routes: &SiteRoutes, raw: &[u8]) -> Option<GuardList> {
-    guards_of(routes, raw, None)
+    guards_of(routes, raw, None, None)
 }
 
-/// Returns the guards of a raw path, and of the endpoint of the file that it leads to.
-fn guards_of(routes: &SiteRoutes, raw: &[u8], of_file: Option<&Arc<Endpoint>>) -> Option<GuardList> {
+/// Returns the guards of a raw path, of the endpoint of the file that it leads to, and of the rules for that file.
+fn guards_of(
+    routes: &SiteRoutes,
+    raw: &[u8],
+    of_file: Option<&Arc<Endpoint>>,
+    of_rules: Option<Arc<dyn Guard>>,
+) -> Option<GuardList> {
     let resolved = route::resolve(routes, raw).ok()?;
     let mut guards: Vec<Arc<dyn Guard>> = Vec::new();
     for endpoint in endpoints(routes, &resolved, raw)?.into_iter().chain(of_file) {
@@ -343,6 +354,7 @@ fn guards_of(routes: &SiteRoutes, raw: &[u8], of_file: Option<&Arc<Endpoint>>) -
             }
         }
     }
+    guards.extend(of_rules);
     Some(guards.into())
 }
 
@@ -382,7 +394,10 @@ async fn handle_guarded(
     mut exchange: Exchange,
 ) -> Result<HandlerOutput, Box<Response>> {
     let tree = endpoint.tree.as_ref();
-    // For programs, all prefixes of the path were already checked.
+    // For programs, the routes of all prefixes of the path were already checked.
+    if tree.is_some_and(|tree| tree.is_program(&exchange.path)) {
+        file_rules::enter_programs(worker, context, &exchange.path).await?;
+    }
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {
@@ -390,6 +405,10 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
+                    // The rules were applied to the path of the request.
+                    if *script.name != *exchange.path {
+                        file_rules::enter(worker, context, &script.name).await?;
+                    }
                     let admitted = enter_script(worker, tree, (&script.name, &script.path_info), context).await?;
                     exchange.user = admitted.user.or(exchange.user);
                     for identity in admitted.identities {
@@ -488,6 +507,9 @@ pub(super) async fn enter_file(
     entry: &Entry,
     context: &RequestContext,
 ) -> Result<Entered, Box<Response>> {
+    if let Some(file) = &entry.file {
+        file_rules::enter(worker, context, file).await?;
+    }
     let own = site_routes(context).and_then(|routes| endpoint_of_entry(routes, tree, entry));
     match own {
         Some(endpoint) => enter(worker, endpoint, context).await,

@@ -67,7 +67,7 @@ where
         RuleOutcome::Untouched => {
             ready::respond(worker, key, incoming, io).or_else(|| respond_cached(worker, config, key, incoming, io))
         }
-        RuleOutcome::Rewritten(target) if served.is_unguarded() => {
+        RuleOutcome::Rewritten(target) if !served.has_guards => {
             let rewritten = incoming.request.with_lookup_target(&target);
             let owned = || Rc::new((incoming.owned)().with_lookup_target(&target));
             respond_cached(worker, config, key, &incoming.with(&rewritten, owned), io)

@@ -43,10 +43,7 @@ impl<'a> Facts<'a> {
         incoming: &IncomingRequest<'a, F>,
         known: &'a [(String, LookupResult)],
     ) -> Facts<'a> {
-        Facts {
-            known,
-            ..Facts::new(config, routes, incoming.request, incoming.peer, incoming.is_secure())
-        }
+        Facts::new(config, routes, incoming.request, incoming.peer, incoming.is_secure()).with_known(known)
     }
 
     /// Returns the data of a request from `peer`.
@@ -66,6 +63,11 @@ impl<'a> Facts<'a> {
             known: &[],
             client: OnceCell::new(),
         }
+    }
+
+    /// Adds paths that were looked up on disk before.
+    pub fn with_known(self, known: &'a [(String, LookupResult)]) -> Facts<'a> {
+        Facts { known, ..self }
     }
 }
 

@@ -129,7 +129,7 @@ fn compared(case: &Case<'_>, response: &ReceivedResponse) -> (u16, String, Strin
     }
 }
 
-/// Starts nginx with the servers and an upstream.
+/// Starts nginx with the servers, an upstream, and a server that decides about requests.
 fn nginx(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     let servers = filled(folder, "nginx.sock");
@@ -140,7 +140,9 @@ fn nginx(folder: &Folder) -> Peer {
              access_log off;\nabsolute_redirect off;\ndefault_type text/plain;\nclient_body_temp_path {here}body;\n\
              proxy_temp_path {here}p;\nfastcgi_temp_path {here}f;\nscgi_temp_path {here}s;\nuwsgi_temp_path {here}u;\n\
              {servers}\nserver {{\nlisten unix:{here}app.sock;\nlocation / {{ return 200 \"$request_method $request_uri \
-             $http_x_a\"; }}\n}}\n}}\n"
+             $http_x_a$http_x_user\"; }}\n}}\nserver {{\nlisten unix:{here}auth.sock;\nlocation / {{\nif ($cookie_session = ann) \
+             {{ add_header X-Auth-User ann; return 204; }}\nreturn 401;\n}}\nlocation /located {{\nadd_header Location \
+             http://login.test/ always;\nreturn 401;\n}}\n}}\n}}\n"
         ),
     );
     let (config, log) = (format!("{here}nginx.conf"), format!("{here}nginx.log"));
@@ -155,6 +157,7 @@ fn filled(folder: &Folder, socket: &str) -> String {
         .replace("{www}", &path("www"))
         .replace("{other}", &path("other"))
         .replace("{app}", &path("app.sock"))
+        .replace("{auth}", &path("auth.sock"))
         .replace("{listen}", &path(socket))
 }
 

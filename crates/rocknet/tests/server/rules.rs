@@ -369,3 +369,95 @@ fn regular_expressions_match_paths_and_values() {
         }
     }
 }
+
+#[test]
+fn resolved_rules_apply_to_the_file_that_a_path_leads_to() {
+    let folder = Folder::with(&[
+        ("www/index.html", "home"),
+        ("www/shop/index.html", "shop"),
+        ("www/open/index.html", "open"),
+        ("www/list/start.txt", "start"),
+        ("www/old/index.htm", "old"),
+        ("www/closed/index.htm", "closed"),
+        ("www/page.md", "page"),
+        ("www/front.txt", "front"),
+        ("www/off", "off"),
+    ]);
+    let keys = r#"
+index = ["index.html", "start.txt", "index.htm"]
+try = ["{path}", "{path}.md"]
+fallback = "/front.txt"
+errors = { 410 = "/off" }
+rule = [
+    { path = "*/index.html", unless = [{ path = ["/index.html", "/open/*"] }], respond = 410, resolved = true },
+    { path = "*.txt", header = { X-From = "a" }, respond = 403, body = "not {path}", resolved = true },
+    { path = "*.htm", respond = 404 },
+    { path = "/closed/*.htm", exists = "file", exists_at = "/off", respond = 444, resolved = true },
+    { path = "*.md", client = "192.0.2.1", respond = 403, resolved = true },
+]
+"#;
+    let server = Running::site(folder, keys);
+    // The later responses come from the worker cache.
+    for _ in 0..3 {
+        let mut client = server.connect();
+        for (line, fields, status, content) in [
+            ("GET /", &[][..], 200, "home"),
+            ("GET /shop/", &[], 410, "off"),
+            ("GET /shop/index.html", &[], 410, "off"),
+            ("GET /open/", &[], 200, "open"),
+            ("GET /list/", &[], 200, "start"),
+            ("GET /list/", &["X-From: a"], 403, "not /list/"),
+            ("HEAD /list/", &["X-From: a"], 403, ""),
+            ("GET /none", &[], 200, "front"),
+            ("GET /none", &["X-From: a"], 403, "not /none"),
+            // Without `resolved`, a rule applies to the path of the request.
+            ("GET /old/", &[], 200, "old"),
+            ("GET /old/index.htm", &[], 404, ""),
+            ("GET /page", &[], 200, "page"),
+        ] {
+            let response = client.fetch(line, fields);
+            response.expect(line, status, &[]);
+            assert!(response.text().starts_with(content), "{line}: {response:?}");
+        }
+        client.send(request("GET /closed/", &[]));
+        client.assert_closed("a rule with 444");
+    }
+}
+
+#[test]
+fn resolved_rules_apply_to_scripts_and_to_paths_of_applications() {
+    let folder = folder();
+    folder.write("www/sub/index.php", "<?php secret");
+    let _peer = Peer::start(&folder.path(SOCKET), |incoming, stream| {
+        let name = incoming.variable("SCRIPT_NAME");
+        let fields = match incoming.variable("QUERY_STRING") {
+            "" => "Content-Type: text/plain".to_owned(),
+            path => format!("X-Accel-Redirect: {path}"),
+        };
+        write_to(stream, response(format!("{fields}\r\n\r\n{name}").as_bytes()));
+        Next::Keep
+    });
+    let keys = r#"
+php = "unix:php.sock"
+rule = [
+    { path = "*/index.php", respond = 403, resolved = true },
+    { path = "/gone.html", respond = 404, resolved = true },
+]
+"#;
+    let server = Running::site(folder, keys);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        for (line, status, content) in [
+            ("GET /run.php", 200, "/run.php"),
+            ("GET /run.php/more", 200, "/run.php"),
+            ("GET /sub/", 403, ""),
+            ("GET /sub/index.php/more", 403, ""),
+            ("GET /run.php?/static/logo.svg", 200, "logo"),
+            ("GET /run.php?/gone.html", 404, ""),
+        ] {
+            let response = client.fetch(line, &[]);
+            response.expect(line, status, &[]);
+            assert!(response.text().starts_with(content), "{line}: {response:?}");
+        }
+    }
+}

@@ -5,19 +5,74 @@ use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
 
-impl Scope<'_> {
-    /// Translates access control and authentication, once their directives are collected.
-    pub fn finish(&mut self) {
+impl<'a> Scope<'a> {
+    /// Translates access control and authentication, once their directives are collected. `containing`: the level that
+    /// contains this one, if there is one.
+    pub fn finish(&mut self, containing: Option<&Scope<'a>>) {
+        let outer = containing.filter(|_| self.access.is_empty());
+        self.is_adapted = outer.is_some_and(|outer| outer.is_adapted);
+        let outer_access = || outer.map(|outer| outer.access.clone()).unwrap_or_default();
+        // Without the alternative of a password, the lists apply as they were written.
+        let (inherited_password, inherited_authority) = containing.map_or((false, false), |outer| outer.authentication);
+        let has_password = match self.auth {
+            (Some(realm), _) => realm.argument(0) != "off",
+            (None, file) => file.is_some() || inherited_password,
+        };
+        let has_authority = self
+            .forward
+            .map_or(inherited_authority, |forward| forward.argument(0) != "off");
+        self.authentication = (has_password, has_authority);
+        let is_off = !has_password && !has_authority;
+        if self.is_adapted && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
+            self.access = outer_access();
+            self.is_adapted = false;
+        }
         self.finish_access();
+        if self.access.is_empty() {
+            self.access = outer_access();
+        }
         limit::finish(&self.limits, &mut self.settings, &mut self.notes);
+        self.finish_authentication(inherited_password || inherited_authority);
+        if !self.is_adapted {
+            self.finish_satisfy();
+        }
+    }
+
+    /// Translates authentication. `is_inherited`: true if the containing level has some.
+    fn finish_authentication(&mut self, is_inherited: bool) {
+        let (has_password, has_authority) = self.authentication;
+        if self.auth == (None, None) && self.forward.is_none() {
+            return;
+        }
+        let line = [self.auth.0, self.auth.1, self.forward]
+            .into_iter()
+            .flatten()
+            .next()
+            .map_or(0, |d| d.line);
+        if !has_password && !has_authority {
+            // Outside of locations, `off` is RockNet's default, too.
+            if self.level == ConfigLevel::Location || is_inherited {
+                self.settings.set("auth", Value::Flag(false), line);
+            }
+            return;
+        }
+        if let (true, true, Some(directive)) = (
+            has_password,
+            has_authority,
+            self.auth.0.or(self.auth.1).or(self.forward),
+        ) {
+            self.settings.close(line);
+            let message = "a place has either passwords or an authority, so `deny = \"all\"` denies every client here: \
+                 write `auth`";
+            return self.notes.skip(directive, message);
+        }
+        if let Some(auth) = self.forward.and_then(authority) {
+            return self.settings.set("auth", auth, line);
+        }
         let (realm, file) = self.auth;
         match (realm, file) {
-            (Some(realm), _) if realm.argument(0) == "off" => {
-                // Outside of locations, `off` is RockNet's default, too.
-                if self.level == ConfigLevel::Location {
-                    self.settings.set("auth", Value::Flag(false), realm.line);
-                }
-            }
+            // The authority of the containing level stays in effect.
+            (Some(realm), _) if realm.argument(0) == "off" => {}
             (Some(realm), Some(file)) if constant(file.argument(0)).is_some() => {
                 let auth = vec![
                     ("realm".to_owned(), Value::text(realm.argument(0))),
@@ -36,7 +91,6 @@ impl Scope<'_> {
             }
             (None, None) => {}
         }
-        self.finish_satisfy();
     }
 
     /// Adapts access control to `satisfy any` with a password: an allowed address needs none, and every other client
@@ -54,6 +108,7 @@ impl Scope<'_> {
         let specific = self.access.iter().take_while(|d| d.argument(0) != "all");
         let allowed: Vec<String> = specific.filter(|d| d.is("allow")).map(address).collect();
         let line = first.line;
+        self.is_adapted = true;
         match allowed.is_empty() {
             true => {
                 self.settings.remove("deny");
@@ -65,7 +120,10 @@ impl Scope<'_> {
 
     /// Translates `allow` and `deny`. nginx applies the first match; RockNet applies every `deny` first.
     fn finish_access(&mut self) {
-        let Some(first) = self.access.first() else { return };
+        // A list would replace the `deny` of a restriction without a counterpart.
+        let Some(first) = self.access.first().filter(|_| !self.settings.is_locked()) else {
+            return;
+        };
         let line = first.line;
         // nginx never reaches the directives after one for `all`.
         let last = self.access.iter().position(|d| d.argument(0) == "all");
@@ -97,6 +155,27 @@ impl Scope<'_> {
             }
         }
     }
+}
+
+/// Returns the value of `auth` for an `auth_request` with the parts that `forward_auth` has added; `None` if it has no
+/// authority.
+fn authority(directive: &Directive) -> Option<Value> {
+    let [_, forward, sign_in, user, fields @ ..] = &directive.words()[..] else {
+        return None;
+    };
+    let mut auth = vec![
+        ("forward".to_owned(), Value::text(*forward)),
+        (
+            "headers".to_owned(),
+            Value::List(fields.iter().map(|name| Value::text(*name)).collect()),
+        ),
+    ];
+    for (key, text) in [("user_field", user), ("sign_in", sign_in)] {
+        if !text.is_empty() {
+            auth.push((key.to_owned(), Value::text(*text)));
+        }
+    }
+    Some(Value::Table(auth))
 }
 
 /// Returns the address of an `allow` or `deny`.
