@@ -278,10 +278,10 @@ fn location_of<'s>(path: &str, server: &'s Directive) -> Option<&'s Directive> {
     for location in server.children().iter().filter(|d| d.is("location")) {
         match matched(location) {
             LocationMatch::Exact(own) if own == path => return Some(location),
-            LocationMatch::Prefix { path: own, is_final } if path.starts_with(&own) => {
-                if longest.is_none_or(|(length, ..)| own.len() > length) {
-                    longest = Some((own.len(), is_final, location));
-                }
+            LocationMatch::Prefix { path: own, is_final }
+                if path.starts_with(&own) && longest.is_none_or(|(length, ..)| own.len() > length) =>
+            {
+                longest = Some((own.len(), is_final, location));
             }
             LocationMatch::Expression(expression, case) => has_expression |= may_match(&expression, case, path),
             _ => {}

@@ -1,6 +1,7 @@
 //! `rocknet explain`: shows the site and route of a URL, what the URL leads to, and the configuration lines that apply
 //! to it. Guards are not applied, because they depend on the client.
 
+mod rules;
 mod target;
 mod text;
 pub(super) mod url;
@@ -10,21 +11,20 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use rocknet::certificates::ServerEnvironment;
-use rocknet::routing::{LookupError, RequestFacts, RuleOutcome, Rules};
+use rocknet::routing::RuleOutcome;
 use rocknet::site::redirect_port;
 use rocknet_config::environment::Environment;
 use rocknet_config::explain::{self, EffectiveSetting, Explanation};
-use rocknet_config::model::{CertificateSource, Existence, Listen, Settings, Site, SourceSpan};
+use rocknet_config::model::{CertificateSource, Listen, Settings, Site, SourceSpan};
 use rocknet_config::{Config, Loaded, Severity};
 use rocknet_control::explanation::{ConfigPosition, ExplainedSetting, UrlExplanation};
-use rocknet_proto::request::{OwnedRequest, Version};
 use rocknet_proto::semantics::safe_path::{PathError, SafePath};
 use rocknet_proto::status::Status;
 
+use self::rules::{apply_rules, responded, response_for_file};
 use self::target::{leads_to, status};
 use self::text::render;
 use self::url::Url;
-use self::values::ExplainedValues;
 use super::remote::print_json;
 use super::{Failure, print, search};
 
@@ -142,12 +142,10 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, client: IpAddr, origin: &str) 
         return Ok(UrlAnalysis { found, leads_to });
     }
     let leads_to = match apply_rules(found.site, url, client)? {
-        RuleOutcome::Untouched => after_rules(&found, url)?,
+        RuleOutcome::Untouched => after_rules(&found, url, client)?,
         // This outcome cannot occur, because the lookup may block here.
         RuleOutcome::NeedsLookup(path) => format!("a rule that depends on {path}"),
-        RuleOutcome::Respond { status: code, .. } => {
-            format!("{}, by a rule", Status::new(code).map_or(code.to_string(), status))
-        }
+        RuleOutcome::Respond { status: code, .. } => format!("{}, by a rule", responded(code)),
         RuleOutcome::NoHost => {
             let status = status(Status::BAD_REQUEST);
             format!("{status}: a rule needs the host of the request")
@@ -175,7 +173,7 @@ fn analyse<'c>(config: &'c Config, url: &Url<'_>, client: IpAddr, origin: &str) 
             };
             let leads_to = format!(
                 "{}, because a rule rewrites the URL to {target}",
-                after_rules(&after, &rewritten)?
+                after_rules(&after, &rewritten, client)?
             );
             // Rules, whose keys begin with `rule `, are listed for the requested path, and all other settings for the
             // rewritten one.
@@ -250,57 +248,13 @@ fn decoded(path: &str) -> Result<String, PathError> {
     }
 }
 
-/// Applies the rules of a site to a GET for the URL by a client.
-fn apply_rules(site: &Site, url: &Url<'_>, client: IpAddr) -> Result<RuleOutcome, Failure> {
-    let Some(rules) = Rules::new(&site.rules).map_err(|error| Failure::Failed(error.to_string()))? else {
-        return Ok(RuleOutcome::Untouched);
-    };
-    let target = url
-        .query
-        .map_or_else(|| url.path.to_owned(), |query| format!("{}?{query}", url.path));
-    let request = OwnedRequest::synthetic_get(Version::default(), url.host.as_bytes(), target.as_bytes(), &[]);
-    let is_requested =
-        |listen: &&Listen| matches!(listen, Listen::Tcp { port, .. } if url.port.is_none_or(|own| own == *port));
-    let is_secure = site
-        .listen
-        .iter()
-        .find(is_requested)
-        .is_some_and(|listen| site.secure.contains(listen));
-    let facts = Facts {
-        site,
-        client,
-        is_secure,
-    };
-    Ok(rules.apply(&request.view(), &facts, &ExplainedValues(url)))
-}
-
-/// Data of the request that rules need.
-struct Facts<'a> {
-    site: &'a Site,
-    client: IpAddr,
-    is_secure: bool,
-}
-
-impl RequestFacts for Facts<'_> {
-    fn is_secure(&self) -> bool {
-        self.is_secure
-    }
-
-    fn client(&self) -> Option<IpAddr> {
-        Some(self.client)
-    }
-
-    fn existence(&self, path: &str) -> Result<Existence, LookupError> {
-        let route = explain::route(self.site, path);
-        target::existence(route.map_or(&self.site.settings, |route| &route.settings), path)
-    }
-}
-
 /// Describes the response to a URL to which no rule responds.
-fn after_rules(found: &Explanation<'_>, url: &Url<'_>) -> Result<String, Failure> {
+fn after_rules(found: &Explanation<'_>, url: &Url<'_>, client: IpAddr) -> Result<String, Failure> {
     let settings = found.route.map_or(&found.site.settings, |route| &route.settings);
     match decoded(url.path) {
-        Ok(path) => leads_to(settings, url, &path),
+        Ok(path) => leads_to(settings, url, &path, &|file| {
+            response_for_file(found.site, url, client, file)
+        }),
         Err(error) => Ok(format!(
             "{}: {error}",
             status(Status::new(error.status()).unwrap_or(Status::BAD_REQUEST))

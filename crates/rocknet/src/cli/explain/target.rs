@@ -22,8 +22,14 @@ use super::url::Url;
 use super::values::ExplainedValues;
 
 /// Describes the target of a URL, using the code that serves requests. `settings` are the settings of the URL's
-/// route, and `path` is its decoded and normalized path.
-pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result<String, Failure> {
+/// route, and `path` is its decoded and normalized path. `response`: returns the response of a rule that applies to a
+/// file of the site.
+pub(super) fn leads_to(
+    settings: &Settings,
+    url: &Url<'_>,
+    path: &str,
+    response: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, Failure> {
     // Builds the endpoint without the controller, because its library would be loaded, and without the user, because
     // the check of a user needs root privileges. The handler is chosen below by the complete settings.
     let reduced_settings = Settings {
@@ -74,7 +80,16 @@ pub(super) fn leads_to(settings: &Settings, url: &Url<'_>, path: &str) -> Result
             Err(failed) => status(failed),
         });
     }
-    Ok(match resolve::resolve(&DiskLookup::blocking(), tree, path) {
+    let target = resolve::resolve(&DiskLookup::blocking(), tree, path);
+    let file = match &target {
+        Target::File { relative, .. } => Some(tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)))),
+        Target::Script(script) => Some(script.name.to_string()),
+        _ => None,
+    };
+    if let Some(text) = file.filter(|file| file != path).and_then(|file| response(&file)) {
+        return Ok(text);
+    }
+    Ok(match target {
         Target::File { relative, .. } => format!("the file {}", location(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();

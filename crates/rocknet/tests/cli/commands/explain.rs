@@ -169,6 +169,7 @@ fn explain_names_site_route_line_and_target() {
         ("www/index.html", "home"),
         ("www/a b.html", ""),
         ("www/list/x", ""),
+        ("www/hidden/index.html", ""),
         ("www/gone.html", "a page"),
         (
             "rocknet.toml",
@@ -177,6 +178,7 @@ fn explain_names_site_route_line_and_target() {
              [[site.\"example.test\".rule]]\npath = \"/was/*\"\nrespond = 410\n\
              [[site.\"example.test\".rule]]\npath = \"/moved\"\nredirect = \"/new\"\n\
              [[site.\"example.test\".rule]]\npath = \"/list.html\"\nrewrite = \"/list/?all\"\n\
+             [[site.\"example.test\".rule]]\npath = \"/hidden/*.html\"\nrespond = 403\nresolved = true\n\
              [site.\":8081\"]\nroot = \"missing\"\n",
         ),
     ]);
@@ -207,6 +209,10 @@ fn explain_names_site_route_line_and_target() {
     );
     check("example.test/was/x", &["410 Gone, by a rule", "rocknet.toml:8"]);
     check("example.test/moved", &["redirect 308 to /new, by a rule"]);
+    check(
+        "example.test/hidden/",
+        &["403 Forbidden, by a rule for the file /hidden/index.html"],
+    );
     check(
         "example.test/list.html",
         &[
