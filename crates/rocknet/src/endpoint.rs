@@ -233,8 +233,7 @@ impl EndpointContext<'_> {
                 cache.clone(),
                 Arc::clone(route),
                 Arc::clone(&self.registries.responses),
-                // The program at the beginning of a path is known only after the lookup.
-                entry.serves_files || settings.cgi.is_some(),
+                entry.serves_files,
                 replaced_fields(settings),
                 self.site_settings.cache.as_ref().and_then(|cache| cache.memory),
             )),

@@ -96,9 +96,9 @@ impl Variables {
     /// Collects the variables of a server. A variable with several values is left out.
     fn collect(server: &Directive) -> Variables {
         let mut all: HashMap<(bool, String), Option<String>> = HashMap::new();
-        let locations = server.children().iter().filter(|d| d.is("location"));
-        let inner = locations.flat_map(Directive::children);
-        for directive in server.children().iter().chain(inner) {
+        let mut directives = Vec::new();
+        flatten(server, &mut directives);
+        for directive in directives {
             let is_field = directive.is("auth_request_set");
             if !is_field && !directive.is("set") && !directive.is("set_escape_uri") {
                 continue;
@@ -138,6 +138,14 @@ impl Variables {
     fn identity(&self) -> BTreeSet<&str> {
         let all = self.fields.values().map(String::as_str);
         all.filter(|field| !NO_IDENTITY.contains(field)).collect()
+    }
+}
+
+/// Adds the directives of a block, with those of all blocks in it.
+fn flatten<'d>(block: &'d Directive, all: &mut Vec<&'d Directive>) {
+    for directive in block.children() {
+        all.push(directive);
+        flatten(directive, all);
     }
 }
 

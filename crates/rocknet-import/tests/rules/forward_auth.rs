@@ -175,6 +175,11 @@ fn an_authority_without_a_counterpart_closes_the_place() {
             true,
         ),
         (
+            "auth_request /verify; set $a http://a; if ($b) { set $a http://b; } location = /verify { proxy_pass $a; }"
+                .to_owned(),
+            true,
+        ),
+        (
             format!("auth_request /verify; {verify} location ~ verify {{ proxy_pass http://b; }}"),
             false,
         ),

@@ -61,11 +61,26 @@ pub(super) async fn enter(worker: &Worker, context: &RequestContext, path: &str)
 ///
 /// Returns the response of the rule that applies.
 pub(super) async fn enter_programs(worker: &Worker, context: &RequestContext, path: &str) -> Result<(), Box<Response>> {
+    let site = context
+        .site
+        .and_then(|number| context.config.snapshot.sites.get(number as usize));
+    if site.is_none_or(|site| site.routes(context.is_secure).file_rules.is_none()) {
+        return Ok(());
+    }
+    let mut bytes = 0;
     for (end, _) in path.match_indices('/').skip(1) {
+        bytes += end;
+        if bytes > MAX_PROGRAM_BYTES {
+            return Err(Box::new(fixed::error(Status::FORBIDDEN)));
+        }
         enter(worker, context, &path[..end]).await?;
     }
     Ok(())
 }
+
+/// Maximum number of bytes in all beginnings of one path that are compared with rules. A path of 8 KiB of slashes has
+/// thousands of beginnings, and each would be compared with every regular expression.
+const MAX_PROGRAM_BYTES: usize = 64 << 10;
 
 /// Admits requests for an entry of the worker cache, unless a rule applies to its file.
 pub(super) struct FileGuard {

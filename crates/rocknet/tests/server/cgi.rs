@@ -411,3 +411,21 @@ over_http3! {
     bodies_stream_both_ways,
     a_program_is_killed_at_a_disconnect_or_timeout,
 }
+
+#[test]
+fn resolved_rules_apply_to_programs_with_a_path_after_them() {
+    let keys = format!("{CGI}\nrule = [{{ path = \"*/env.sh\", respond = 403, resolved = true }}]");
+    let server = Running::site(folder(), &keys);
+    let mut client = server.connect();
+    // A path with too many slashes is refused, because each of its beginnings can be the program.
+    let long = format!("/cgi-bin/cat.sh{}", "/x".repeat(400));
+    for (path, status) in [
+        ("/cgi-bin/cat.sh/x/y", 200),
+        ("/cgi-bin/env.sh", 403),
+        ("/cgi-bin/env.sh/x/y", 403),
+        ("/cgi-bin/sub/env.sh/x", 403),
+        (&*long, 403),
+    ] {
+        assert_eq!(client.get(path).status, status, "{path}");
+    }
+}

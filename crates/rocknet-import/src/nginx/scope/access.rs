@@ -54,6 +54,11 @@ impl<'a> Scope<'a> {
             if self.level == ConfigLevel::Location || is_inherited {
                 self.settings.set("auth", Value::Flag(false), line);
             }
+            if let (false, Some(forward)) = (is_inherited, self.forward) {
+                let message =
+                    "if `deny = \"all\"` replaces an authority of the site, it applies here too: write `deny = []`";
+                self.notes.skip(forward, message);
+            }
             return;
         }
         if let (true, true, Some(directive)) = (
