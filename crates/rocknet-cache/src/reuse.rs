@@ -9,7 +9,6 @@ use rocknet_handler::services::Services;
 use rocknet_handler::stored::Stored;
 use rocknet_handler::{ExchangeRef, Reuse};
 use rocknet_proto::fields::{KnownField as Name, KnownFieldSet};
-use rocknet_proto::method::Method;
 
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
@@ -53,7 +52,7 @@ impl CachedRoute {
     ) -> Option<Box<dyn Reuse>> {
         let request = exchange.request;
         // With a template, other parts of the request than its target select a response.
-        let is_simple = self.answers_now && self.key.is_none() && request.method == Method::Get;
+        let is_simple = self.answers_now && self.key.is_none();
         if !is_simple || request.fields.contains_any(NEED_LOOKUP) || key::is_rewritten(request) {
             return None;
         }

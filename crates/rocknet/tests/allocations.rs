@@ -113,8 +113,9 @@ const ROUND: usize = 100;
 const TICK: Duration = Duration::from_millis(250);
 /// Maximum number of allocations in one tick. A tick allocates a timer and the deadlines that it moves. Every 400 ms
 /// the worker also requests that the cache thread check the file for changes. On a busy machine one request may have to
-/// wait for the result of the check.
-const ALLOCATIONS_A_TICK: usize = 30;
+/// wait for the result of the check. The handler of a stored response is called four times a second, and its head is
+/// encoded once.
+const ALLOCATIONS_A_TICK: usize = 60;
 /// Timeout of a read, far longer than the test takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -428,7 +429,7 @@ fn allocations(client: &mut Client, request: &str, status: &str, at_once: usize)
 }
 
 /// Counts the worker's allocations while `fetch` sends requests in rounds. Returns a message with the counts if every
-/// round allocated, or if all rounds together allocated more than their ticks explain.
+/// round allocated without a tick, or if all rounds together allocated more than their ticks explain.
 fn count_in_rounds(fetch: &mut dyn FnMut(usize)) -> Option<String> {
     // The first requests fill the worker cache and grow the worker's buffers.
     fetch(ROUND);
@@ -448,5 +449,7 @@ fn count_in_rounds(fetch: &mut dyn FnMut(usize)) -> Option<String> {
         "{all} allocations for {REQUESTS} requests within {ticks} ticks, at least {least} in every {ROUND}; latest sizes in bytes: {sizes:?}"
     );
     println!("{message}");
-    (least > 0 || all > ticks * ALLOCATIONS_A_TICK).then_some(message)
+    // On a busy machine, every round can contain a tick.
+    let has_ticks = ticks >= REQUESTS / ROUND;
+    (least > 0 && !has_ticks || all > ticks * ALLOCATIONS_A_TICK).then_some(message)
 }

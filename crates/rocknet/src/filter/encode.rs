@@ -137,19 +137,19 @@ pub fn apply(
     if coding == Coding::Identity {
         return None;
     }
-    if conditions.is_head {
-        // Sends the same fields as for GET, except the length, because determining it would mean encoding the body (RFC
-        // 9110 §9.3.2).
-        response.body = Body::Stream(Box::new(UnsentBody));
-        fields::mark(&mut response.fields, coding);
-        return None;
-    }
     let stored = response.stored.clone();
     if let Some(form) = stored.as_deref().and_then(|stored| stored.coded_forms().get(coding)) {
         if let Some(form) = form {
             response.body = Body::Bytes(form.clone());
             fields::mark(&mut response.fields, coding);
         }
+        return None;
+    }
+    if conditions.is_head {
+        // Sends the same fields as for GET, except the length, because determining it would mean encoding the body (RFC
+        // 9110 §9.3.2).
+        response.body = Body::Stream(Box::new(UnsentBody));
+        fields::mark(&mut response.fields, coding);
         return None;
     }
     // `Ok`: the coded body. `Err`: the body that remains uncoded, for instance because its coded form is not shorter.

@@ -91,7 +91,7 @@ pub(super) fn keep<F>(
 {
     if let ResponseState::Ready(response) = &started.state
         && response.cache_status == HIT
-        && incoming.request.method == Method::Get
+        && matches!(incoming.request.method, Method::Get | Method::Head)
         // Neither the fields of the route nor its bandwidth depend on the request.
         && started.context.route.as_ref().is_some_and(|route| !route.has_placeholders)
         && started.context.user.get().is_none()
