@@ -1,19 +1,22 @@
 //! Translates `location` blocks to routes, redirects and rules.
 
+mod inner;
+mod path;
+
 use crate::access::access_of;
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
-use crate::document::{Notes, RuleStage, Site, note_inherited_fields, restore};
+use crate::document::{Notes, Site, note_inherited_fields, restore};
 use crate::settings::Settings;
 use crate::value::Value;
 
 use super::action;
 use super::area::LocationArea;
 use super::php;
-use super::place::{CaseMode, LocationMatch, Locations, is_dotfiles, literal, matched, matches_well_known, patterns};
+use super::place::{LocationMatch, Locations, is_dotfiles, matched, matches_well_known, patterns};
 use super::precedence::{LocationRoute, is_overridden, note_overridden, rank, selected, without_openings};
 use super::response;
-use super::restriction::{is_denied, restricts};
+use super::restriction::is_denied;
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
@@ -188,20 +191,20 @@ fn translate_location<'a>(
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
             ("return", _) => response::translate(directive, area, &mut scope, site, locations),
-            ("rewrite", _) if is_strip(directive, location, patterns) => strips = true,
-            ("rewrite", [_, target, "break"]) if leaves(target, location, area) => {
+            ("rewrite", _) if path::is_strip(directive, location, patterns) => strips = true,
+            ("rewrite", [_, target, "break"]) if path::leaves(target, location, area) => {
                 let message = "the rewritten path would get the settings of its own route: write a rule with `rewrite`, \
                      and a route for its target";
                 scope.notes.skip(directive, message);
             }
             ("rewrite", _) => action::rewrite(directive, site, Some(area), &guard),
             ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams, true),
-            ("alias", [folder]) => alias(directive, folder, patterns, &mut scope),
+            ("alias", [folder]) => path::alias(directive, folder, patterns, &mut scope),
             ("internal", []) if is_error_page(site, patterns) => {
                 scope.notes.skip(directive, "clients can request the page itself, too");
             }
             ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
-            ("location", _) => nested(directive, patterns, &mut scope, site, upstreams),
+            ("location", _) => inner::translate(directive, patterns, &mut scope, site, upstreams),
             ("if", _) => conditional::translate(directive, site, Some(area), &mut guard),
             ("limit_except", [_, ..]) => limit_except(directive, area, &mut scope, site),
             ("root", [folder]) if constant(folder).is_none() => {
@@ -223,7 +226,7 @@ fn translate_location<'a>(
             scope.settings.set("browse", Value::Flag(false), location.line);
         }
     }
-    add_slash(location, patterns, locations, site);
+    path::add_slash(location, patterns, locations, site);
     scope.remove_hidden_of_location(&site.settings);
     if strips {
         scope.pass_path.get_or_insert_with(|| "/".to_owned());
@@ -235,7 +238,7 @@ fn translate_location<'a>(
         );
     }
     if let Some(path) = scope.pass_path.take() {
-        strip(location, &path, patterns, &mut scope);
+        path::strip(location, &path, patterns, &mut scope);
     }
     if scope.pass.is_none() && !is_root {
         for directive in scope.proxy.iter().skip(inherited_count) {
@@ -245,36 +248,6 @@ fn translate_location<'a>(
     }
     site.notes.append(&mut scope.notes);
     scope.settings
-}
-
-/// Returns true for a rewrite that removes the prefix of a location before a proxy, such as `rewrite ^/api/(.*)$ /$1
-/// break`.
-fn is_strip(rewrite: &Directive, location: &Directive, patterns: &[String]) -> bool {
-    let [expression, target @ ("/$1" | "$1"), "break"] = rewrite.words()[..] else {
-        return false;
-    };
-    let has_proxy = location.children().iter().any(|d| d.is("proxy_pass"));
-    let Some(rest) = expression.strip_prefix('^').filter(|_| has_proxy) else {
-        return false;
-    };
-    let ends = match target {
-        "/$1" => &["/(.*)", "/?(.*)", "/(.*)$", "/?(.*)$"][..],
-        _ => &["(/.*)", "(/.*)$"],
-    };
-    let prefix = ends.iter().find_map(|end| rest.strip_suffix(end));
-    prefix.is_some_and(|prefix| patterns.contains(&format!("{}/*", prefix.replace("\\", ""))))
-}
-
-/// Returns true if a rewrite with `break` leads out of its location. nginx serves the new path with the settings of the
-/// location, and RockNet by the route of the new path.
-fn leaves(target: &str, location: &Directive, area: &LocationArea) -> bool {
-    let has_own = |d: &Directive| d.name.ends_with("_pass") || matches!(d.name.as_str(), "root" | "alias");
-    let start = target.split('$').next().unwrap_or_default();
-    let is_inside = area
-        .patterns
-        .iter()
-        .any(|own| start.starts_with(own.trim_end_matches('*')));
-    location.children().iter().any(has_own) && !is_inside
 }
 
 /// Translates `limit_except` that denies requests with other methods; `allow` in it names exceptions.
@@ -296,158 +269,10 @@ fn limit_except(block: &Directive, area: &LocationArea, scope: &mut Scope<'_>, s
     action::add(block, site, area.stage, Some(area), &area.patterns, &[test], &keys);
 }
 
-/// Translates a location by expression in a location. Its PHP is translated, because without PHP its scripts would be
-/// sent as files, and so is a refusal. The rest gets a note. Other locations in locations have been moved out of them.
-fn nested(directive: &Directive, patterns: &[String], scope: &mut Scope<'_>, site: &mut Site, upstreams: &Upstreams) {
-    let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
-    if let Some(server) = address {
-        scope.settings.set("php", Value::text(server.url), directive.line);
-        scope.notes.differs(
-            directive,
-            "`php` runs every `*.php` file of the place, and the other directives of the block have no effect",
-        );
-        if restricts(directive) {
-            scope.notes.skip_restriction(directive, "write a route with `deny`");
-        }
-        return;
-    }
-    let limited = match matched(directive) {
-        LocationMatch::Expression(expression, case) if is_denied(directive) => limited(&expression, case, patterns),
-        _ => None,
-    };
-    if let Some((regex, outside)) = limited {
-        let keys = [("respond", Value::Number(403))];
-        let exceptions = outside.map(|paths| Condition::new("path", Value::text(paths)).negated_if(true));
-        let tests = [exceptions.into_iter().collect()];
-        return action::add(directive, site, RuleStage::Expression, None, &[regex], &tests, &keys);
-    }
-    match restricts(directive) {
-        true => scope.notes.skip_restriction(
-            directive,
-            "a location by expression in another one is not translated: write a route with `deny`",
-        ),
-        false => scope.notes.skip(
-            directive,
-            "a location by expression in another one is not translated: write a route of its own",
-        ),
-    }
-}
-
-/// Returns the expression of a location within a prefix, and an expression for exceptions if it matches paths outside
-/// of the prefix, too; `None` if it has no form.
-fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(String, Option<String>)> {
-    let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix('*'))?;
-    if prefix.contains('*') || prefix.starts_with('~') {
-        return None;
-    }
-    let base = prefix.strip_suffix('/')?;
-    let compiled = |text: &str| super::place::regex_of(text, case);
-    let is_anchored_inside = expression.starts_with('^') && literal(&format!("~{expression}")).starts_with(prefix);
-    if base.is_empty() || is_anchored_inside {
-        return Some((compiled(expression)?, None));
-    }
-    // nginx searches the whole path, so that a match may begin in the prefix.
-    let flag = if case == CaseMode::Ignored { "*" } else { "" };
-    let start = literal(&format!("~{flag}^{expression}"));
-    let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);
-    let mut ends = base.char_indices().map(|(at, _)| &prefix[at..]);
-    if start.is_empty() || expression.starts_with('^') || ends.any(begins_in) {
-        return Some((compiled(expression)?, Some(outside(prefix))));
-    }
-    let base = condition::escaped(base);
-    let text = match start.starts_with('/') {
-        true => format!("^{base}(?:/.*?)?(?:{expression})"),
-        false => format!("^{base}/.*?(?:{expression})"),
-    };
-    Some((compiled(&text)?, None))
-}
-
-/// Returns an expression for the paths that do not begin with a prefix.
-fn outside(prefix: &str) -> String {
-    let mut text = String::new();
-    for c in prefix.chars().rev() {
-        let c = condition::escaped(&c.to_string());
-        text = match text.is_empty() {
-            true => format!("(?:$|[^{c}])"),
-            false => format!("(?:$|[^{c}]|{c}{text})"),
-        };
-    }
-    format!("~^{text}")
-}
-
 impl Scope<'_> {
     /// Returns true if a site has header fields that its routes inherit.
     fn settings_have_headers(&self, site: &Site) -> bool {
         site.settings.has_map("headers") || self.settings.has_map("headers")
-    }
-}
-
-/// Redirects the path of a location for an application to the same path with a slash at its end, as nginx does.
-fn add_slash(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
-    let LocationMatch::Prefix { path, .. } = matched(location) else {
-        return;
-    };
-    let is_app = location.children().iter().any(|d| d.name.ends_with("_pass"));
-    let Some(base) = path
-        .strip_suffix('/')
-        .filter(|base| is_app && !base.is_empty() && !patterns.is_empty())
-    else {
-        return;
-    };
-    let has_own = locations.places.iter().any(|place| match place {
-        LocationMatch::Exact(path) | LocationMatch::Prefix { path, .. } => path == base,
-        _ => false,
-    });
-    if !has_own {
-        site.redirect(base, &path, 308, location.line);
-    }
-}
-
-/// Translates the path of `proxy_pass`, which replaces the prefix of the location.
-fn strip(location: &Directive, path: &str, patterns: &[String], scope: &mut Scope<'_>) {
-    let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix("/*"));
-    match (prefix, path) {
-        (Some(""), "/") => {}
-        (Some(prefix), "/") => {
-            let Some(pass) = scope.pass else { return };
-            if let Some(value) = scope.settings.get("proxy").cloned() {
-                scope.settings.set("proxy", with_strip(value, prefix), pass.line);
-            }
-        }
-        (Some(prefix), path) if path.trim_end_matches('/') == prefix => {}
-        _ => {
-            let message = "the path is not replaced with that of `proxy_pass`: RockNet forwards the path of the \
-                 request unchanged";
-            scope.notes.skip(location, message);
-        }
-    }
-}
-
-/// Adds `strip` to the value of `proxy`.
-fn with_strip(value: Value, prefix: &str) -> Value {
-    let strip = ("strip".to_owned(), Value::text(prefix));
-    match value {
-        Value::Table(mut entries) => {
-            entries.push(strip);
-            Value::Table(entries)
-        }
-        servers => Value::Table(vec![("to".to_owned(), servers), strip]),
-    }
-}
-
-/// Translates `alias` of a location for a path, or for a path and everything below it.
-fn alias(directive: &Directive, folder: &str, patterns: &[String], scope: &mut Scope<'_>) {
-    let is_prefix = |pattern: &String| pattern.strip_suffix("/*").is_some_and(|prefix| !prefix.contains('*'));
-    let is_single = |pattern: &&String| !pattern.contains('*');
-    let is_path = patterns.iter().any(is_prefix) || patterns.iter().filter(is_single).count() == patterns.len();
-    if !is_path || folder.contains('$') {
-        scope.settings.close(directive.line);
-        let message = "a folder takes the place of a constant path: write a route with `alias`, and remove `deny`";
-        return scope.notes.skip(directive, message);
-    }
-    match patterns.iter().any(|pattern| pattern == "/*") {
-        true => scope.settings.set("root", Value::text(folder), directive.line),
-        false => scope.settings.set("alias", Value::text(folder), directive.line),
     }
 }
 

@@ -1,23 +1,22 @@
 //! Directives that are valid in `http`, `server` and `location`, translated to settings.
 
 mod access;
+mod back_end;
 mod global;
-
-use rocknet_config::template;
+mod log;
+mod response;
+mod unneeded;
 
 use crate::directive::Directive;
 use crate::document::Notes;
-use crate::error_page;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
-use crate::placeholder;
 use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
 use super::includes::is_covered;
-use super::log_format;
 use super::restriction::is_unknown_restriction;
-use super::upstream::{self, Upstreams};
+use super::upstream::Upstreams;
 use super::{cache, limit};
 
 /// Level of the configuration that contains a directive.
@@ -259,55 +258,11 @@ impl<'a> Scope<'a> {
                 self.settings.set_entry("limits", "body_memory", size, line);
             }
             _ if self.read_global(directive, &words) => {}
-            (name, _) if UNNEEDED.iter().any(|known| name == *known || is_prefix(known, name)) => {
+            (name, _) if unneeded::contains(name) => {
                 self.notes.unneeded(directive, "RockNet selects this itself");
             }
             _ => self.notes.skip_unknown(directive),
         }
-    }
-
-    /// Removes the fields of `proxy_hide_header` from responses, those of `http` if the server names none. A field that
-    /// the server adds stays, because it replaces that of the upstream.
-    pub fn remove_hidden(&mut self, shared: &Scope<'_>) {
-        let own = std::mem::take(&mut self.hidden);
-        let names = if own.is_empty() { &shared.hidden } else { &own };
-        for (name, line) in names {
-            if !self.settings.has_entry("headers", name) {
-                self.settings.set_entry("headers", name, Value::text(""), *line);
-            }
-        }
-    }
-
-    /// Removes the fields of `proxy_hide_header` of a location from its responses. A field that the site or location
-    /// adds stays, because it replaces that of the upstream.
-    pub fn remove_hidden_of_location(&mut self, site: &Settings) {
-        for (name, line) in std::mem::take(&mut self.hidden) {
-            let is_added = site.has_entry("headers", &name) || self.settings.has_entry("headers", &name);
-            if !is_added {
-                self.settings.set_entry("headers", &name, Value::text(""), line);
-            }
-        }
-    }
-
-    /// Translates a parameter of an application. Variables of nginx are the usual values, which RockNet sets itself.
-    fn param(&mut self, directive: &Directive, name: &str, value: &str) {
-        const USUAL: [&str; 9] = [
-            "HTTPS",
-            "HTTP_PROXY",
-            "REDIRECT_STATUS",
-            "GATEWAY_INTERFACE",
-            "SERVER_SOFTWARE",
-            "REQUEST_SCHEME",
-            "SCRIPT_NAME",
-            "PATH_INFO",
-            "modHeadersAvailable",
-        ];
-        if value.contains('$') || USUAL.contains(&name) {
-            let message = "RockNet sets the usual variables itself: docs/php.md";
-            return self.notes.unneeded(directive, message);
-        }
-        self.params.retain(|(known, _)| known != name);
-        self.params.push((name.to_owned(), Value::text(value)));
     }
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
@@ -324,174 +279,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn add_header(&mut self, directive: &'a Directive, name: &str, value: &str, rest: &[&str]) {
-        let Some(translated) = placeholder::from_nginx(value, template::Scope::Response) else {
-            let message = "a variable has no placeholder: docs/placeholders.md lists those that have";
-            return self.notes.skip(directive, message);
-        };
-        if name.eq_ignore_ascii_case("strict-transport-security") && self.level != ConfigLevel::Location {
-            self.hsts = Some((value.to_owned(), directive));
-            return;
-        }
-        if rest != ["always"] {
-            let message = "`headers` apply to responses of every status, as with `always`";
-            self.notes.differs(directive, message);
-        }
-        self.settings
-            .set_entry("headers", name, Value::Text(translated), directive.line);
-    }
-
-    fn expires(&mut self, directive: &Directive, time: &str) {
-        let value = match time {
-            "off" => return,
-            // Ten years, as in nginx.
-            "max" => "max-age=315360000".to_owned(),
-            "epoch" => "no-cache".to_owned(),
-            time if time.starts_with('-') => "no-cache".to_owned(),
-            time => match units::seconds(time) {
-                Some(seconds) => format!("max-age={seconds}"),
-                None => return self.notes.skip(directive, "write `headers` with Cache-Control"),
-            },
-        };
-        self.settings
-            .set_entry("headers", "Cache-Control", Value::Text(value), directive.line);
-    }
-
-    fn error_page(&mut self, directive: &Directive, words: &[&str]) {
-        let Some((page, statuses)) = words.split_last() else {
-            return;
-        };
-        // The page is sent with its own status, as by a front controller.
-        if let (["404", "=" | "=200"], true) = (statuses, page.starts_with('/') && !page.contains(['$', '?'])) {
-            return self
-                .settings
-                .set_default("fallback", Value::text(*page), directive.line);
-        }
-        if error_page::is_script(page) {
-            return self.notes.skip(directive, error_page::MESSAGE);
-        }
-        let is_plain = statuses.iter().all(|status| status.parse::<u16>().is_ok());
-        if statuses.is_empty() || !is_plain || !page.starts_with('/') || page.contains(['$', '?']) {
-            let message = "`errors` takes statuses with paths of this site, and keeps the status";
-            return self.notes.skip(directive, message);
-        }
-        for status in statuses {
-            self.settings
-                .set_entry("errors", status, Value::text(*page), directive.line);
-        }
-    }
-
-    fn log(&mut self, directive: &Directive, words: &[&str]) {
-        let line = directive.line;
-        if self.level == ConfigLevel::Location {
-            return self
-                .notes
-                .skip(directive, "logs belong to a site or to the whole server");
-        }
-        let Some((file, rest)) = words.split_first() else {
-            return;
-        };
-        let target = match *file {
-            "/dev/stdout" => "stdout",
-            "/dev/stderr" | "stderr" => "stderr",
-            file => file,
-        };
-        if target.contains('$') || target.starts_with("syslog:") {
-            return self.notes.skip(
-                directive,
-                "logs are written to a file, \"stdout\" or \"stderr\": docs/logs.md",
-            );
-        }
-        if directive.is("error_log") {
-            self.settings.set("error_log", Value::text(target), line);
-            let level = match rest.first().copied().unwrap_or("error") {
-                "debug" => "debug",
-                "info" | "notice" => "info",
-                "warn" => "warn",
-                _ => "error",
-            };
-            self.settings.set("error_level", Value::text(level), line);
-            return;
-        }
-        if let Some(format) = rest.first().and_then(|word| log_format::line(word)) {
-            if self.level == ConfigLevel::Http {
-                self.settings.set("log_format", Value::text(format), line);
-                return self.settings.set("log", Value::text(target), line);
-            }
-            let keys = [("access", target), ("format", format)];
-            let log = keys.map(|(key, value)| (key.to_owned(), Value::text(value)));
-            return self.settings.set("log", Value::Table(log.into()), line);
-        }
-        // The nginx packages define `main` in their `nginx.conf`: `combined` with one more field.
-        if rest.iter().any(|word| !matches!(*word, "combined" | "main")) {
-            let message = "the format of this log is not translated: write `log.format`, which takes a line with placeholders (docs/logs.md)";
-            self.notes.differs(directive, message);
-        }
-        self.settings.set("log", Value::text(target), line);
-    }
-
     fn include(&mut self, directive: &Directive, file: &str) {
         if is_covered(file) {
             self.notes.unneeded(directive, "RockNet selects these settings itself");
         } else {
             self.notes
                 .skip(directive, &format!("{MAY_RESTRICT_ACCESS}: the file was not read"));
-        }
-    }
-
-    /// Translates a directive that names a back end, such as `proxy_pass`.
-    fn pass(&mut self, directive: &'a Directive, upstreams: &Upstreams) {
-        let line = directive.line;
-        self.pass = Some(directive);
-        let address = directive.argument(0);
-        let message = "the address has variables, so `deny = \"all\"` denies every client here, because the files \
-             could be requested otherwise: write a constant address";
-        match directive.name.as_str() {
-            "proxy_pass" | "grpc_pass" => {
-                let url = address.replace("grpc://", "http://").replace("grpcs://", "https://");
-                let Some(mut target) = upstream::target(&url, upstreams) else {
-                    self.settings.close(line);
-                    return self.notes.skip(directive, message);
-                };
-                let own: Vec<_> = self.proxy.clone();
-                upstream::settings(&own, &mut target, directive, &mut self.notes);
-                if directive.is("grpc_pass") {
-                    for server in &mut target.proxy.servers {
-                        server.url = server.url.replace("http://", "h2c://");
-                    }
-                    target.proxy.set("http2", Value::Flag(true));
-                }
-                self.pass_path = target.path;
-                self.settings.set("proxy", target.proxy.value(), line);
-            }
-            name => {
-                let key = match name {
-                    "fastcgi_pass" => "fastcgi",
-                    "uwsgi_pass" => "uwsgi",
-                    _ => "scgi",
-                };
-                if address.contains('$') {
-                    self.settings.close(line);
-                    return self.notes.skip(directive, message);
-                }
-                let addresses: Vec<String> = match upstreams.get(address) {
-                    Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
-                    None => vec![address.to_owned()],
-                };
-                // `unix:/…` contains a colon, too. Any other address without a colon gets the default port of
-                // php-fpm.
-                let addresses = addresses.into_iter().map(|address| match address.contains(':') {
-                    true => address,
-                    false => format!("{address}:9000"),
-                });
-                let to = Value::texts(addresses);
-                let params = std::mem::take(&mut self.params);
-                let value = match params.is_empty() {
-                    true => to,
-                    false => Value::Table(vec![("to".to_owned(), to), ("params".to_owned(), Value::Table(params))]),
-                };
-                self.settings.set(key, value, line);
-            }
         }
     }
 }
@@ -514,61 +307,3 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
 pub(super) fn constant(text: &str) -> Option<Value> {
     (!text.contains('$')).then(|| Value::text(text))
 }
-
-/// Returns true if `known` ends in `*`, and `name` begins with the part before it.
-fn is_prefix(known: &str, name: &str) -> bool {
-    known.strip_suffix('*').is_some_and(|prefix| name.starts_with(prefix))
-}
-
-/// Directives that RockNet does not need. A final `*` stands for any ending.
-const UNNEEDED: &[&str] = &[
-    "sendfile*",
-    "tcp_nopush",
-    "tcp_nodelay",
-    "keepalive_*",
-    "types_hash_*",
-    "server_names_hash_*",
-    "gzip_*",
-    "brotli_*",
-    "default_type",
-    "charset",
-    "aio*",
-    "directio*",
-    "open_file_cache*",
-    "log_not_found",
-    "server_tokens",
-    "types",
-    "ssl_ciphers",
-    "ssl_prefer_server_ciphers",
-    "ssl_session_*",
-    "ssl_dhparam",
-    "ssl_ecdh_curve",
-    "ssl_stapling*",
-    "ssl_trusted_certificate",
-    "ssl_conf_command",
-    "ssl_buffer_size",
-    "http2*",
-    "reset_timedout_*",
-    "fastcgi_split_path_info",
-    "fastcgi_index",
-    "fastcgi_buffer*",
-    "fastcgi_busy_buffers_size",
-    "fastcgi_temp*",
-    "fastcgi_max_temp_file_size",
-    "fastcgi_send_timeout",
-    "fastcgi_connect_timeout",
-    "fastcgi_keep_conn",
-    "fastcgi_request_buffering",
-    "fastcgi_socket_keepalive",
-    "uwsgi_buffer*",
-    "client_header_buffer_size",
-    "recursive_error_pages",
-    "merge_slashes",
-    "server_name_in_redirect",
-    "port_in_redirect",
-    "absolute_redirect",
-    "fastcgi_intercept_errors",
-    "output_buffers",
-    "ssl_protocols",
-    "variables_hash_*",
-];

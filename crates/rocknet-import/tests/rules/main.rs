@@ -4,5 +4,6 @@ mod apache;
 mod caddy;
 mod forward_auth;
 mod nginx;
+mod nginx_refusals;
 mod restrictions;
 mod support;

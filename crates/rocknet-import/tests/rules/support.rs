@@ -1,6 +1,6 @@
 //! Reads the results of translations.
 
-use rocknet_import::{Import, Note};
+use rocknet_import::{Import, Language, Note, import};
 
 /// Returns the lines of each rule in their order, with `'` for `"`, separated by `; `.
 pub(crate) fn rules(import: &Import) -> Vec<String> {
@@ -34,4 +34,10 @@ pub(crate) fn is_weakened(import: &Import, text: &str) -> bool {
 /// Returns true if a note says that access may be more open.
 pub(crate) fn is_any_weakened(import: &Import) -> bool {
     import.notes.iter().any(Note::weakens_access)
+}
+
+/// Translates a `server` block of nginx with these directives.
+pub(crate) fn translated_nginx(server: &str) -> Import {
+    let text = format!("server {{ listen 80; server_name a.test; root /srv; {server} }}\n");
+    import(Language::Nginx, "site.conf", &text).unwrap()
 }

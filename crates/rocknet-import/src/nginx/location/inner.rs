@@ -1,0 +1,97 @@
+//! Translates locations by expression inside other locations.
+
+use super::super::php;
+use super::super::place::{CaseMode, LocationMatch, literal, matched, regex_of};
+use super::super::restriction::{is_denied, restricts};
+use super::super::scope::Scope;
+use super::super::upstream::Upstreams;
+use super::action;
+use crate::condition::{self, Condition};
+use crate::directive::Directive;
+use crate::document::{Notes, RuleStage, Site};
+use crate::value::Value;
+
+/// Translates a location by expression in a location. Its PHP is translated, because without PHP its scripts would be
+/// sent as files, and so is a refusal. The rest gets a note. Other locations in locations have been moved out of them.
+pub(super) fn translate(
+    directive: &Directive,
+    patterns: &[String],
+    scope: &mut Scope<'_>,
+    site: &mut Site,
+    upstreams: &Upstreams,
+) {
+    let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
+    if let Some(server) = address {
+        scope.settings.set("php", Value::text(server.url), directive.line);
+        scope.notes.differs(
+            directive,
+            "`php` runs every `*.php` file of the place, and the other directives of the block have no effect",
+        );
+        if restricts(directive) {
+            scope.notes.skip_restriction(directive, "write a route with `deny`");
+        }
+        return;
+    }
+    let limited = match matched(directive) {
+        LocationMatch::Expression(expression, case) if is_denied(directive) => limited(&expression, case, patterns),
+        _ => None,
+    };
+    if let Some((regex, outside)) = limited {
+        let keys = [("respond", Value::Number(403))];
+        let exceptions = outside.map(|paths| Condition::new("path", Value::text(paths)).negated_if(true));
+        let tests = [exceptions.into_iter().collect()];
+        return action::add(directive, site, RuleStage::Expression, None, &[regex], &tests, &keys);
+    }
+    match restricts(directive) {
+        true => scope.notes.skip_restriction(
+            directive,
+            "a location by expression in another one is not translated: write a route with `deny`",
+        ),
+        false => scope.notes.skip(
+            directive,
+            "a location by expression in another one is not translated: write a route of its own",
+        ),
+    }
+}
+
+/// Returns the expression of a location within a prefix, and an expression for exceptions if it matches paths outside
+/// of the prefix, too; `None` if it has no form.
+fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(String, Option<String>)> {
+    let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix('*'))?;
+    if prefix.contains('*') || prefix.starts_with('~') {
+        return None;
+    }
+    let base = prefix.strip_suffix('/')?;
+    let compiled = |text: &str| regex_of(text, case);
+    let is_anchored_inside = expression.starts_with('^') && literal(&format!("~{expression}")).starts_with(prefix);
+    if base.is_empty() || is_anchored_inside {
+        return Some((compiled(expression)?, None));
+    }
+    // nginx searches the whole path, so that a match may begin in the prefix.
+    let flag = if case == CaseMode::Ignored { "*" } else { "" };
+    let start = literal(&format!("~{flag}^{expression}"));
+    let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);
+    let mut ends = base.char_indices().map(|(at, _)| &prefix[at..]);
+    if start.is_empty() || expression.starts_with('^') || ends.any(begins_in) {
+        return Some((compiled(expression)?, Some(outside(prefix))));
+    }
+    let base = condition::escaped(base);
+    let text = match start.starts_with('/') {
+        true => format!("^{base}(?:/.*?)?(?:{expression})"),
+        false => format!("^{base}/.*?(?:{expression})"),
+    };
+    Some((compiled(&text)?, None))
+}
+
+/// Returns an expression for the paths that do not begin with a prefix.
+fn outside(prefix: &str) -> String {
+    let mut text = String::new();
+    for c in prefix.chars().rev() {
+        let c = condition::escaped(&c.to_string());
+        text = match text.is_empty() {
+            true => format!("(?:$|[^{c}])"),
+            false => format!("(?:$|[^{c}]|{c}{text})"),
+        };
+    }
+    format!("~^{text}")
+}
