@@ -1,6 +1,8 @@
 //! Runs WordPress over HTTP/2 with `examples/wordpress`, as visitors and authors use it. The step installs WordPress
-//! through its own pages, logs in, publishes a post with a picture under a pretty permalink, reads the post, and opens
-//! the editor in headless Chromium.
+//! through its own pages, logs in, publishes a post with a picture under a pretty permalink, reads the post, checks the
+//! response cache, and opens the editor in headless Chromium.
+
+mod cache;
 
 use super::application::Application;
 use super::browser;
@@ -49,6 +51,13 @@ pub fn run(program: &Path) -> Result<(), Failure> {
     comment(&session, &blog.post)?;
     fs::write(blog.root.join("wp-content/uploads/evil.php"), SCRIPT_UPLOAD)?;
     check_forbidden(&session, &blog.sent)?;
+    let published = cache::PublishedBlog {
+        application: &blog.application,
+        root: &blog.root,
+        post: &blog.post,
+        author: &blog.author,
+    };
+    cache::check(program, &published)?;
     fs::write(blog.root.join(LOGIN_PAGE), login_page())?;
     let home = blog.application.home();
     trusted::rocknet(program, "trust", home)?;
@@ -58,6 +67,8 @@ pub fn run(program: &Path) -> Result<(), Failure> {
 /// WordPress with a published post.
 pub struct Blog {
     pub application: Application,
+    /// Session of the author, who is logged in.
+    author: Session,
     /// Folder of the files of WordPress.
     root: PathBuf,
     /// URL of the post.
@@ -91,6 +102,7 @@ impl Blog {
         let (post, sent) = publish(&author, &picture)?;
         Ok(Blog {
             application,
+            author,
             root,
             post,
             sent,
