@@ -33,6 +33,19 @@ pub struct List {
     pub error: Option<String>,
 }
 
+impl List {
+    /// Returns the empty list of a file that has not been read.
+    fn unread(path: &Path) -> List {
+        List {
+            path: path.to_owned(),
+            ranges: ClientRanges::default(),
+            entries: 0,
+            bad_lines: 0,
+            error: Some("not read".to_owned()),
+        }
+    }
+}
+
 /// Files with their lists.
 #[derive(Debug, Default)]
 pub struct ListFiles {
@@ -66,16 +79,26 @@ impl Stamp {
 }
 
 impl ListFiles {
-    /// Sets the files. If the paths differ from the previous ones, reads all files, otherwise those that have changed.
+    /// Sets the files, and reads those that are new or have changed. The lists of the others stay in use.
     pub fn set_paths(&mut self, paths: &[PathBuf]) {
         let is_same = self.files.iter().map(|file| &file.path).eq(paths);
         if !is_same {
-            self.lists = Vec::new();
-            let unread = |path: &PathBuf| WatchedFile {
-                path: path.clone(),
-                stamp: None,
-            };
-            self.files = paths.iter().map(unread).collect();
+            let files = std::mem::take(&mut self.files);
+            let mut known: Vec<_> = files.into_iter().zip(std::mem::take(&mut self.lists)).collect();
+            for path in paths {
+                let (file, list) = match known.iter().position(|(file, _)| file.path == *path) {
+                    Some(at) => known.swap_remove(at),
+                    None => (
+                        WatchedFile {
+                            path: path.clone(),
+                            stamp: None,
+                        },
+                        Arc::new(List::unread(path)),
+                    ),
+                };
+                self.files.push(file);
+                self.lists.push(list);
+            }
             self.read_all();
         } else {
             self.read_changed();
@@ -293,6 +316,11 @@ mod tests {
         assert!(files.read_changed() && files.lists()[0].entries == 2 && files.lists()[0].error.is_some());
         std::fs::remove_file(&path).unwrap();
         assert!(files.read_changed() && files.lists()[0].entries == 2 && files.lists()[0].error.is_some());
+        let other = folder.path().join("more.txt");
+        std::fs::write(&other, "198.51.100.0/24\n").unwrap();
+        files.set_paths(&[other.clone(), path.clone()]);
+        let entries: Vec<_> = files.lists().iter().map(|list| (&list.path, list.entries)).collect();
+        assert_eq!(entries, [(&other, 1), (&path, 2)], "the missing file keeps its entries");
         files.set_paths(&[]);
         assert!(files.is_empty() && files.lists().is_empty());
     }

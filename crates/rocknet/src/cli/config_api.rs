@@ -109,7 +109,7 @@ impl<'s> ConfigApi<'s> {
     pub fn server_form(&self) -> Result<ServerForm, ApiError> {
         let file = files::defining(&self.files(), &["server"]).unwrap_or_else(|| self.main.clone());
         let text = read(&file)?;
-        let editor = Editor::new(&text).map_err(|report| invalid(&file, &report))?;
+        let editor = Editor::new(&text).map_err(|report| not_toml(&file, &report))?;
         Ok(site_form::of_server(&file, &text, &editor))
     }
 

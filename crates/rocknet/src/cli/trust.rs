@@ -274,7 +274,9 @@ pub fn install(state: &Path, store_name: &str) -> Result<String, String> {
         .flat_map(|root| stores.iter().map(move |store| (store, root)))
         .filter(|(store, _)| name_of_store(store.reader(), store.path()) == store_name)
         .map(|(store, root)| apply(&**store, root, TrustAction::Install));
+    let mut is_found = false;
     for row in rows {
+        is_found = true;
         if row.found != TrustState::Trusted {
             let why = row
                 .trouble
@@ -282,7 +284,10 @@ pub fn install(state: &Path, store_name: &str) -> Result<String, String> {
             return Err(format!("{store_name}: {why}"));
         }
     }
-    Ok(format!("the local CA is trusted by {store_name}"))
+    match is_found {
+        true => Ok(format!("the local CA is trusted by {store_name}")),
+        false => Err(format!("{store_name}: the store or the local CA is gone")),
+    }
 }
 
 /// Returns the name of a store in messages.

@@ -1,7 +1,7 @@
 //! Checks that the host names of sites lead to this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -115,7 +115,10 @@ fn exact_names(site: &Site) -> impl Iterator<Item = &str> {
 impl Use {
     /// Returns the address that the hosts file needs: loopback if the site listens there.
     fn hosts_address(&self) -> IpAddr {
-        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let loopback = match self.all_v6 && !self.all_v4 {
+            true => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            false => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
         let is_loopback = |address: &&IpAddr| address.is_loopback();
         match self.listen.first() {
             Some(first) if !self.all_v4 => *self.listen.iter().find(is_loopback).unwrap_or(first),
@@ -371,6 +374,22 @@ mod tests {
         let resolved = wanted.keys().map(|name| (name.clone(), resolved(name))).collect();
         let checks = report(&wanted, &resolved, &own);
         checks.iter().map(|check| (check.code, check.verdict)).collect()
+    }
+
+    #[test]
+    fn the_address_for_the_hosts_file_is_one_where_the_site_listens() {
+        for (listen, expected) in [
+            ("80", "127.0.0.1"),
+            ("\"[::]:80\"", "::1"),
+            ("\"0.0.0.0:80\"", "127.0.0.1"),
+            ("\"192.0.2.5:80\"", "192.0.2.5"),
+            ("[\"192.0.2.5:80\", \"[::]:80\"]", "192.0.2.5"),
+            ("[\"192.0.2.5:80\", \"127.0.0.1:80\"]", "127.0.0.1"),
+        ] {
+            let text = format!("[site.\"a.test\"]\nlisten = {listen}\nroot = \"/w\"\n");
+            let address = wanted(&config(&text))["a.test"].hosts_address();
+            assert_eq!(address.to_string(), expected, "{listen}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub struct Url<'a> {
     pub written: &'a str,
     /// Host in lower case; empty if the URL has no host.
     pub host: String,
+    /// True for `https`, or for port 443 if no scheme is typed.
+    pub is_https: bool,
     /// Port, by default the port of the scheme; `None` if the URL has neither port nor scheme.
     pub port: Option<u16>,
     pub path: &'a str,
@@ -42,6 +44,7 @@ impl<'a> Url<'a> {
                 None if written.starts_with('/') => Ok(Url {
                     written,
                     host: String::new(),
+                    is_https: false,
                     port: None,
                     path,
                     query,
@@ -63,6 +66,7 @@ impl<'a> Url<'a> {
         Ok(Url {
             written,
             host,
+            is_https: scheme_port.or(parsed.port) == Some(443),
             port: parsed.port.or(scheme_port),
             path,
             query,
@@ -95,6 +99,9 @@ mod tests {
             "http://*.example.com/x",
             Some(("any.example.com", Some(80), "/x", None)),
         );
+        let is_https = |written| Url::parse(written).unwrap().is_https;
+        assert!(is_https("https://a:8443/") && is_https("https://a") && is_https("a:443/x"));
+        assert!(!is_https("http://a:443/") && !is_https("a:8443") && !is_https("/x"));
         check("/a/b?c", Some(("", None, "/a/b", Some("c"))));
         for bad in [
             "",

@@ -24,7 +24,7 @@ impl Values for ExplainedValues<'_> {
                 }
                 _ => Cow::Borrowed(url.host.as_bytes()),
             },
-            Placeholder::Scheme if url.port == Some(HTTPS_PORT) => Cow::Borrowed(b"https"),
+            Placeholder::Scheme if url.is_https => Cow::Borrowed(b"https"),
             Placeholder::Scheme => Cow::Borrowed(b"http"),
             Placeholder::Method => Cow::Borrowed(b"GET"),
             Placeholder::Target => match url.query {
