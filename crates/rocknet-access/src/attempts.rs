@@ -56,6 +56,9 @@ struct Guesses {
     count: u8,
     /// One bit for each tag: set if the credentials were wrong, clear while they are being verified.
     wrong: u16,
+    /// Number of requests with the credentials of each tag that are being verified, or wait for it. Without meaning for
+    /// wrong credentials.
+    requests: [u16; MAX_GUESSES],
 }
 
 /// Clients that tried credentials recently, in two generations. A full current generation replaces the previous one.
@@ -93,7 +96,8 @@ impl Attempts {
             Some(at) if guesses.is_wrong(at) => Admission::KnownWrong,
             // The same credentials are already being verified. The verification that runs later may find the result of
             // the earlier one.
-            Some(_) => Admission::Attempt,
+            Some(at) if guesses.add_request(at) => Admission::Attempt,
+            Some(_) => Admission::Throttled { retry_after_s: 1 },
             None if guesses.push(tag) => Admission::Attempt,
             // All remaining guesses are being verified, which takes less than a second.
             None => Admission::Throttled { retry_after_s: 1 },
@@ -109,13 +113,16 @@ impl Attempts {
 
     /// Ends an attempt with correct credentials. It no longer counts as a guess.
     pub fn succeed(&self, client: Client, tag: u64) {
-        self.cancel(client, tag);
-    }
-
-    /// Ends an attempt whose credentials were not verified.
-    pub fn cancel(&self, client: Client, tag: u64) {
         if let Some(guesses) = self.lock().find_mut(key(client)) {
             guesses.remove(tag);
+        }
+    }
+
+    /// Ends an attempt whose credentials were not verified. The credentials count until the last of their attempts
+    /// ends. Otherwise, a client could send each guess twice and give up one of the requests.
+    pub fn cancel(&self, client: Client, tag: u64) {
+        if let Some(guesses) = self.lock().find_mut(key(client)) {
+            guesses.remove_request(tag);
         }
     }
 
@@ -178,6 +185,7 @@ impl Guesses {
             tags: [0; MAX_GUESSES],
             count: 0,
             wrong: 0,
+            requests: [0; MAX_GUESSES],
         }
     }
 
@@ -194,14 +202,32 @@ impl Guesses {
         self.wrong & 1 << at != 0
     }
 
-    /// Adds the tag of credentials. Returns false if there is no room.
+    /// Adds the tag of credentials with one request. Returns false if there is no room.
     fn push(&mut self, tag: u64) -> bool {
         let Some(free) = self.tags.get_mut(usize::from(self.count)) else {
             return false;
         };
         *free = tag;
+        self.requests[usize::from(self.count)] = 1;
         self.count += 1;
         true
+    }
+
+    /// Counts a further request with the same credentials. Returns false if there are too many.
+    fn add_request(&mut self, at: usize) -> bool {
+        let sum = self.requests[at].checked_add(1);
+        self.requests[at] = sum.unwrap_or(u16::MAX);
+        sum.is_some()
+    }
+
+    /// Removes one request, and with the last one also its credentials, unless they are wrong.
+    fn remove_request(&mut self, tag: u64) {
+        if let Some(at) = self.position(tag) {
+            self.requests[at] = self.requests[at].saturating_sub(1);
+            if self.requests[at] == 0 {
+                self.remove(tag);
+            }
+        }
     }
 
     /// Removes credentials that are being verified. Wrong credentials remain.
@@ -212,6 +238,7 @@ impl Guesses {
         // The last tag moves to the free position.
         let last = usize::from(self.count) - 1;
         self.tags[at] = self.tags[last];
+        self.requests[at] = self.requests[last];
         let last_is_wrong = self.is_wrong(last);
         self.wrong &= !(1 << last);
         if last_is_wrong && last != at {
@@ -298,6 +325,23 @@ mod tests {
             assert_eq!(attempts.fail(one, tag, 0), None, "{tag}");
         }
         assert_eq!(attempts.fail(one, 11, 0), Some(60));
+    }
+
+    #[test]
+    fn a_cancelled_twin_does_not_free_the_guess_of_the_other() {
+        let (attempts, one) = (Attempts::default(), client("192.0.2.1"));
+        for tag in 0..10 {
+            assert_eq!(attempts.begin(one, tag, 0), Admission::Attempt);
+            assert_eq!(attempts.begin(one, tag, 0), Admission::Attempt);
+            attempts.cancel(one, tag);
+        }
+        assert_eq!(attempts.begin(one, 10, 0), Admission::Throttled { retry_after_s: 1 });
+        // Without its twin, a cancelled attempt frees its guess, and the last one moves to its place with its requests.
+        assert_eq!(attempts.begin(one, 9, 0), Admission::Attempt);
+        attempts.cancel(one, 3);
+        attempts.cancel(one, 9);
+        assert_eq!(attempts.begin(one, 10, 0), Admission::Attempt);
+        assert_eq!(attempts.begin(one, 11, 0), Admission::Throttled { retry_after_s: 1 });
     }
 
     #[test]
