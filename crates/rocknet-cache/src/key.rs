@@ -94,9 +94,14 @@ fn overrides<'r>(request: &Request<'r>) -> impl Iterator<Item = (&'r [u8], &'r [
 
 /// Returns true if path and query, which the rules may have replaced, differ from the target.
 pub fn is_rewritten(request: &Request<'_>) -> bool {
-    !request.target.starts_with(request.path)
-        || request.query.is_some_and(|query| !request.target.ends_with(query))
-        || request.target.len() != request.path.len() + request.query.map_or(0, |query| query.len() + 1)
+    let Some(rest) = request.target.strip_prefix(request.path) else {
+        return true;
+    };
+    match request.query {
+        // A rewrite of `/page/7` to `/page?7` changes nothing but this byte.
+        Some(query) => rest.strip_prefix(b"?") != Some(query),
+        None => !rest.is_empty(),
+    }
 }
 
 /// Returns the key of a request; `None` if it is too long, or if the handler may read another value in the request than
@@ -320,6 +325,28 @@ mod tests {
         append_overrides(&mut key, &request(&[(b"x-scheme", b"a")]).view());
         assert!(has_overrides(&key, &request(&[(b"X-SCHEME", b"a")]).view()));
         assert!(!has_overrides(&key, &request(&[(b"X-SCHEME", b"A")]).view()));
+    }
+
+    #[test]
+    fn a_rewritten_request_is_recognized() {
+        let all: [&[u8]; 8] = [
+            b"/page/7",
+            b"/page?7",
+            b"/page7",
+            b"/page",
+            b"/page?",
+            b"/page/?7",
+            b"/?/page/7",
+            b"/",
+        ];
+        for target in all {
+            let request = OwnedRequest::synthetic_get(Version::Http11, b"h", target, &[]);
+            assert!(!is_rewritten(&request.view()));
+            for other in all {
+                let rewritten = request.view().with_lookup_target(other);
+                assert_eq!(is_rewritten(&rewritten), target != other, "{target:?} {other:?}");
+            }
+        }
     }
 
     #[test]

@@ -314,7 +314,8 @@ fn a_rewritten_target_has_its_own_response() {
     let upstream = upstream(|request| response("200 OK", "Cache-Control: max-age=60", &request.line));
     let text = format!(
         "[site.default]\nlisten = \"127.0.0.1:0\"\n{}\ncache = true\n\
-         [[site.default.rule]]\nheader = {{ X-Group = \"b\" }}\nrewrite = \"/b/{{*}}\"\n",
+         [[site.default.rule]]\nheader = {{ X-Group = \"b\" }}\nrewrite = \"/b/{{*}}\"\n\
+         [[site.default.rule]]\npath = \"/page/*\"\nheader = {{ X-Group = \"c\" }}\nrewrite = \"/page?{{*}}\"\n",
         upstream.key()
     );
     let server = Running::start(Folder::with(&[]), &text);
@@ -322,6 +323,12 @@ fn a_rewritten_target_has_its_own_response() {
     assert_eq!(status(&server.fetch("GET /page", &group)), "fwd=uri-miss; stored");
     expect(&server.get("/page"), "fwd=uri-miss; stored", "GET /page HTTP/1.1");
     assert_eq!(status(&server.fetch("GET /page", &group)), "hit");
+    // The rewritten target has the same length, and differs in one byte.
+    assert_eq!(
+        status(&server.fetch("GET /page/7", &["X-Group: c"])),
+        "fwd=uri-miss; stored"
+    );
+    expect(&server.get("/page/7"), "fwd=uri-miss; stored", "GET /page/7 HTTP/1.1");
 }
 
 /// A response of known length that is too large is not stored either.
