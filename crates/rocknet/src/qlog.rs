@@ -185,7 +185,7 @@ impl TraceFile {
         if let TraceFile::Unopened(path) = self {
             *self = match create(path) {
                 Ok(file) => TraceFile::Open(file),
-                // The name has the connection ID that the client chose, which may be that of an earlier connection.
+                // The name contains the connection ID that the client chose. An earlier connection may have had it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     tracing::debug!("{} exists; this connection is not traced", path.display());
                     TraceFile::Failed

@@ -183,8 +183,8 @@ impl Worker {
         &self.services
     }
 
-    /// Replaces the configuration, and empties the first level of the worker cache. The new configuration applies to
-    /// all requests that start from now on.
+    /// Replaces the configuration, and empties the first level of the worker cache and the ready responses. The new
+    /// configuration applies to all requests that start from now on.
     pub fn swap(&self, snapshot: &Arc<Snapshot>) {
         *self.config.borrow_mut() = Rc::new(WorkerConfig::new(snapshot, &self.address, &self.wheel));
         self.trusts_proxies.set(trusts_proxies(snapshot));

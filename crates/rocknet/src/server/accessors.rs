@@ -88,7 +88,7 @@ impl Server {
         self.shared.cache.purge()
     }
 
-    /// Drops stored responses, and returns the number of addresses whose responses were dropped.
+    /// Drops stored responses, and returns the number of resources whose responses were dropped.
     ///
     /// # Errors
     ///

@@ -40,9 +40,9 @@ impl<L: Link> Connection<L> {
         }
     }
 
-    /// Prepares the push of the files that a page needs. If this is the first visit and the client accepts pushes, the
-    /// page is stored in the stream, and its files are pushed with the response. Otherwise the files that the
-    /// configuration names are announced at once by 103 (Early Hints), except on a promised stream.
+    /// Prepares the push of the files that a page needs. If this may be the client's first visit and the client accepts
+    /// pushes, the page is stored in the stream, and its files are pushed with the response. Otherwise the files that
+    /// the configuration names are announced at once by 103 (Early Hints), except on a promised stream.
     pub(super) fn prepare_page_push(
         &mut self,
         pending: &PendingResponse,

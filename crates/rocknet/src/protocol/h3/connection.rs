@@ -77,7 +77,7 @@ pub struct Connection {
     /// Bytes that wait for the dynamic table of QPACK, with their stream. The flag is true if the stream ends after
     /// them.
     pub(super) blocked: Vec<(StreamId, Bytes, bool)>,
-    /// Streams whose response has ended before their request, with the bytes that were discarded since.
+    /// Streams whose response has ended before their request, with the number of bytes that were discarded since.
     pub(super) discarding: Vec<(StreamId, usize)>,
     /// Streams whose request head has not arrived completely, with the tick at which they were opened.
     pub(super) heads: Vec<(StreamId, Tick)>,

@@ -278,7 +278,7 @@ impl Connection {
         self.reset(worker, id, ErrorCode::RequestCancelled);
     }
 
-    /// Resets the response on a stream, and counts it as caused by the client.
+    /// Resets the response on a stream, and counts the reset as one that the client caused.
     fn reset(&mut self, worker: &Rc<Worker>, id: StreamId, code: ErrorCode) {
         let counted = self.engine.client_reset(id, worker.clock.uptime_ms());
         self.cut(worker, id);

@@ -47,8 +47,8 @@ impl SendOrder {
         (priority.urgency, part, id)
     }
 
-    /// Returns true if a stream must wait until an earlier stream of its urgency has written its response, because both
-    /// streams are not incremental.
+    /// Returns true if a stream must wait until an earlier stream of its urgency has written its response, because
+    /// neither stream is incremental.
     pub fn is_held_back(&self, priority: Priority) -> bool {
         !priority.incremental && self.occupied & bit(priority) != 0
     }

@@ -15,8 +15,8 @@ pub struct StreamExchange {
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
     /// True if the client has permitted further bytes of this stream, and the stream could not write any of them yet,
-    /// because other streams use up the window of the connection. Set by `Writable`; cleared by the next bytes written
-    /// on this stream, or when its deadline is extended for bytes of other streams.
+    /// because other streams use up the window of the connection. Set by the event `Writable` of the transport; cleared
+    /// by the next bytes written on this stream, or when its deadline is extended for bytes of other streams.
     pub awaits_turn: bool,
 }
 

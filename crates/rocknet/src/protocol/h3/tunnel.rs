@@ -136,7 +136,7 @@ impl StreamLink<'_> {
         }
     }
 
-    /// Takes bytes from the queue until it is empty, the transport is full, or the round is over. Ready if the queue is
+    /// Takes bytes from the queue until it is empty, the transport is full, or `room` is used up. Ready if the queue is
     /// then empty.
     fn take(&mut self, queue: &mut SendQueue) -> io::Result<Poll<()>> {
         while !queue.is_empty() {
