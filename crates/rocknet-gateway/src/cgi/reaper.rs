@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 enum ReaperCommand {
     /// Watches a program.
     Watch(ReaperEntry),
-    /// Kills the program with this flag after the duration, unless the program ends earlier.
+    /// Kills the program with this `killed` flag after the duration, unless the program ends earlier.
     Release(Arc<AtomicBool>, Duration),
     /// Kills all programs immediately. The thread ends when they have ended, or at this deadline.
     Stop(Instant),

@@ -120,7 +120,7 @@ pub fn write(
     write_body_variables(params, request, length)?;
     write_connection_variables(params, request, context)?;
     if let Some(user) = context.user {
-        // An authority may have established the user by a cookie.
+        // With forward authentication, a cookie may have established the user.
         if has_basic_credentials(request) {
             params.put(b"AUTH_TYPE", b"Basic")?;
         }

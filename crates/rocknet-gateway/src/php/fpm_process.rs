@@ -202,9 +202,9 @@ impl FpmProcess {
         self.sockets.set_progress(&self.socket, progress);
     }
 
-    /// Starts a new process at once, for an operator, even if one has stopped it before. The old one completes its
-    /// requests; new requests wait in the backlog of the socket, which stays open. A php-cgi has no graceful stop, so
-    /// its requests are cut.
+    /// Starts a new process at once, for an operator, even if an operator has stopped the pool before. The old process
+    /// completes its requests; new requests wait in the backlog of the socket, which stays open. A php-cgi has no
+    /// graceful stop, so its requests are cut.
     pub fn restart(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Waiting(Instant::now())) {
             FpmState::Running { process, .. } => {
@@ -223,8 +223,8 @@ impl FpmProcess {
         }
     }
 
-    /// Starts the process at once, for an operator, if one has stopped it, or if it has failed and waits for its next
-    /// start. A process that runs goes on.
+    /// Starts the process at once, for an operator, if an operator has stopped it, or if it has failed and waits for
+    /// its next start. A process that runs goes on.
     pub fn resume(&mut self) {
         if !matches!(self.state, FpmState::Running { .. }) {
             self.restart();
@@ -232,7 +232,7 @@ impl FpmProcess {
     }
 
     /// Ends the process once its requests are complete, for an operator. Other requests fail at once, with a reason
-    /// that names the command to start it again. The processes of a php-cgi are cut, because it has no graceful stop.
+    /// that names the command to start it again. A php-cgi has no graceful stop, so its requests are cut.
     pub fn halt(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Stopped) {
             FpmState::Running { process, .. } => self.drain(process),

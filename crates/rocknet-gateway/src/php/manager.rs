@@ -225,7 +225,8 @@ impl PhpManager {
     /// Starts the pools with the name `wanted` that do not run: those that were halted, and those that have failed and
     /// wait for their next start. Returns how many pools have this name.
     pub fn start(&self, wanted: &str) -> usize {
-        // A pool that runs ignores the event. Its progress may be out of date, because a halt may be waiting.
+        // Pools that run get the event too, and ignore it. Their published progress cannot exclude them, because an
+        // event that halts a pool may still be waiting.
         self.instruct(wanted, PhpEvent::Start)
     }
 

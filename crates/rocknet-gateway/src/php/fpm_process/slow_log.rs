@@ -146,7 +146,7 @@ fn slow_request(line: &str) -> Option<SlowRequest<'_>> {
     let is_number = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds = end.and_then(|end| Some(end.split_once(" sec)")?.0)).filter(is_number);
     let seconds = seconds.map(|seconds| {
-        // Six decimal places are more than the interval at which php-fpm checks.
+        // php-fpm writes six decimal places, which are more precise than the interval at which it checks.
         let end = seconds.find('.').map_or(seconds.len(), |at| at + 2);
         seconds.get(..end).unwrap_or(seconds)
     });
