@@ -1,4 +1,4 @@
-//! Verifier for connections whose certificate need not be trusted: upstreams with `verify = false`, and visits of the
+//! Verifier for connections whose certificate need not be trusted: to upstreams with `verify = false`, and from the
 //! server to its own sites.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

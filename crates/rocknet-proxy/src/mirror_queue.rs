@@ -115,8 +115,8 @@ impl MirroredRequest {
         self.counted.grow_to(self.bytes.capacity())
     }
 
-    /// Sends the copy, whose body has its announced length. Its end is not waited for: a server may respond before
-    /// that, and the copy would be dropped with the exchange.
+    /// Sends the copy, whose body has its announced length. The end of the request body is not waited for: the proxied
+    /// upstream may respond before it, and the copy would be dropped with the exchange.
     fn send_early(&mut self) {
         let rest = MirroredRequest {
             remaining: None,

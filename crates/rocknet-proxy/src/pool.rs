@@ -109,7 +109,7 @@ impl WorkerLocal for ConnectionPool {
         self.idle_count.set(idle_count);
     }
 
-    /// Closes all connections. The worker serves no client any more, so it would not notice when upstreams close them.
+    /// Closes all connections. While the worker serves no client, it would not notice when upstreams close them.
     fn release(&self) {
         self.by_upstream.borrow_mut().clear();
         self.idle_count.set(0);

@@ -109,7 +109,7 @@ fn is_scheme(start: &str) -> bool {
 }
 
 /// Returns an address that begins with `from`, with `to` in place of it. Returns `None` if `to` continues `from` and
-/// the address begins with it already, because the upstream then knows its public address.
+/// the address begins with `to` already, because the upstream then knows its public address.
 fn replaced(address: &str, from: &str, to: &str) -> Option<String> {
     if begins_with(to, from) && begins_with(address, to) {
         return None;

@@ -27,12 +27,12 @@ pub fn rewritten(
     let mut out = String::with_capacity(value.len() + 32);
     out.push_str(pair);
     for attribute in parts {
-        let (name, of) = attribute.split_once('=').unwrap_or((attribute, ""));
-        let (name, of) = (name.trim(), of.trim());
+        let (name, setting) = attribute.split_once('=').unwrap_or((attribute, ""));
+        let (name, setting) = (name.trim(), setting.trim());
         let change = if name.eq_ignore_ascii_case("path") {
-            path(of, paths, origin).map(Some)
+            path(setting, paths, origin).map(Some)
         } else if name.eq_ignore_ascii_case("domain") {
-            domain(of, domains, origin)
+            domain(setting, domains, origin)
         } else {
             None
         };
