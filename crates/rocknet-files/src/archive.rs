@@ -35,7 +35,8 @@ pub use request::ArchiveRequest;
 /// Delay in seconds after which a client may retry if the server makes as many archives as it may.
 const RETRY_AFTER_S: &str = "10";
 
-/// Scans a folder and returns the response with its archive. If the future is dropped, the scan ends with its step.
+/// Scans a folder and returns the response with its archive. If the future is dropped, the scan ends after its current
+/// step.
 pub async fn respond(
     request: ArchiveRequest,
     access: impl PathAccess + 'static,
@@ -67,7 +68,7 @@ pub async fn respond(
         .with("Content-Type", "application/zip")
         .with("Content-Disposition", name::disposition(&format!("{name}.zip")))
         .with("X-Content-Type-Options", "nosniff")
-        // The archive has no validator, so that a stored copy could not be used again.
+        // The archive has no validator, so a stored copy could not be revalidated.
         .with("Cache-Control", "no-store")
         .with("Accept-Ranges", "none")
         .body(Body::Stream(Box::new(stream)));

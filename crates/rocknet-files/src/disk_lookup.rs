@@ -120,7 +120,7 @@ impl DiskLookup {
         if self.blocks {
             return root.stat(relative, symlinks).map(|meta| meta.kind);
         }
-        // Without permission to read the file, this call fails, and a blocking lookup decides.
+        // Without permission to read the file, this call returns `WouldBlock`, and a blocking lookup decides.
         self.open(root, relative, symlinks).map(|opened| opened.meta.kind)
     }
 

@@ -37,7 +37,7 @@ pub fn existence(lookup: &DiskLookup, tree: &Tree, path: &str) -> Result<Existen
             return Err(LookupFailed);
         }
     };
-    // A path outside of an alias leads to no file of it.
+    // A path outside of the alias of the tree leads to none of its files.
     let Some(inside) = tree.inside(path.as_str()) else {
         return Ok(Existence::Nothing);
     };

@@ -2,8 +2,8 @@
 //!
 //! A root can contain several applications, such as WordPress in `/blog` and Laravel in `/shop/public`. Not every
 //! `index.php` is a front controller: WordPress has empty ones in `/wp-content` and below, and some applications have
-//! one in each folder that leads back. Therefore the nearest folder counts that is recognized as an application.
-//! Without such a folder, the root counts.
+//! one in each folder that only redirects to the folder above. Therefore the nearest folder counts that is recognized
+//! as an application. Without such a folder, the root counts.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ const MAX_HTACCESS: u64 = 64 * 1024;
 /// Names of public folders of projects with a `composer.json` beside them.
 const PUBLIC_FOLDERS: [&str; 5] = ["public", "web", "webroot", "public_html", "htdocs"];
 
-/// Returns the path of the site of the front controller for a path of the site. The file itself need not exist if it is
-/// at the root.
+/// Returns the front controller for `path`; both are paths of the site. The front controller at the root need not
+/// exist.
 pub fn find(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> String {
     let inside = tree.inside(path).unwrap_or_default();
     let disk = Disk { lookup, root, tree };
@@ -121,7 +121,7 @@ fn is_index(target: &str, base: &str, folder: &str) -> bool {
     let absolute = if let Some(rest) = target.strip_prefix("%{DOCUMENT_ROOT}") {
         rest.to_owned()
     } else if let Some((_, rest)) = target.strip_prefix("%{ENV:").and_then(|rest| rest.split_once('}')) {
-        // Symfony and others compute the path of the folder itself by a rule.
+        // Rules of Symfony and others store the path of the folder itself in an environment variable.
         [folder, "/", rest.trim_start_matches('/')].concat()
     } else if target.starts_with('/') {
         target.to_owned()

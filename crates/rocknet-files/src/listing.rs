@@ -107,7 +107,8 @@ impl ListingRequest {
         })
     }
 
-    /// Reads the readme file of the directory; `None` if it has none that a request for its path would get.
+    /// Reads the readme file of the directory. Returns `None` if the directory has no readme file, or if a request for
+    /// the path of this file would not get it.
     fn readme(&self, entries: &[ListingEntry], access: &dyn PathAccess) -> Option<Readme> {
         let (_, name) = entries
             .iter()

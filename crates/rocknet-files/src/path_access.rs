@@ -10,7 +10,7 @@ use crate::tree::Tree;
 /// server implements this trait, because a tree knows no other route.
 pub trait PathAccess: Send {
     /// Returns the tree that a request of the same client for this path would reach, with the same path. Returns `None`
-    /// if a guard may refuse the request, or if something other than a tree responds. `path`: decoded path below the
-    /// folder, with a leading slash.
+    /// if a guard may refuse the request, or if something other than a tree responds. `path`: decoded path of the
+    /// site, which must be below the listed folder.
     fn tree_at(&self, path: &str) -> Option<Arc<Tree>>;
 }

@@ -25,8 +25,8 @@ impl Place {
         }
     }
 
-    /// Returns the path in the folder of a path of the site: empty or with a leading slash. Returns `None` for a path
-    /// outside of the place. The path ends at a segment, so `/img../x` is not below `/img`.
+    /// Returns the path in the folder that a path of the site leads to: empty or with a leading slash. Returns `None`
+    /// for a path outside of the place. The prefix ends at a segment, so `/img../x` is not below `/img`.
     pub fn inside<'p>(&'p self, path: &'p str) -> Option<&'p str> {
         let rest = path.strip_prefix(&*self.prefix)?;
         match &self.file {

@@ -31,7 +31,7 @@ pub(crate) async fn next<S: Stepped>(
         match pool.spawn(priority, move || taken.step()).await {
             Ok(Ok((bytes, rest))) => {
                 *state = rest;
-                // An empty piece would end a response in chunks.
+                // An empty piece would end a chunked response.
                 if !bytes.is_empty() {
                     return Some(Ok(bytes));
                 }

@@ -117,7 +117,7 @@ impl Tree {
         Tree { pages, ..self }
     }
 
-    /// Makes a tree of the document root, in which no path is replaced by an alias.
+    /// Removes the alias, for a tree whose folder is the document root.
     pub fn without_alias(self) -> Tree {
         Tree { place: None, ..self }
     }

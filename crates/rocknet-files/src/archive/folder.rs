@@ -31,7 +31,7 @@ impl ArchiveFolder {
     }
 }
 
-/// Identity of a folder, and of the folders above it. A symbolic link to one of them would never end.
+/// Identity of a folder, and of the folders above it. Following a symbolic link to one of them would never end.
 pub struct Above {
     device: u64,
     inode: u64,

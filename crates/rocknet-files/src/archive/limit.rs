@@ -101,8 +101,8 @@ impl ArchiveLimit {
         })
     }
 
-    /// Waits until the folder of an archive may be scanned. The semaphores are never closed, so the result is `None`
-    /// never.
+    /// Waits until the folder of an archive may be scanned. Never returns `None`, because the semaphores are never
+    /// closed.
     pub async fn scan(&self, archive: &ArchivePermit) -> Option<ScanPermit> {
         // While it waits for its own client, a scan has no place of the server.
         let of_client = match &archive.client {

@@ -23,8 +23,8 @@ use crate::tree::Tree;
 /// Maximum number of bytes of all paths of an archive, with those of folders that are not read yet and with the names
 /// of the folder that is read. It bounds the memory of a scan.
 const MAX_PATHS: usize = 8 << 20;
-/// Number of names that are read for each entry that an archive may have. Names that are left out, such as those of
-/// hidden files, count too.
+/// Maximum number of names that a scan reads, as a multiple of the maximum number of entries. Names that are left out,
+/// such as those of hidden files, count too.
 const NAMES_FOR_EACH_ENTRY: usize = 4;
 
 /// Number of names after which a step ends.
@@ -227,7 +227,7 @@ impl<A: PathAccess> Scan<A> {
         Err(logged_status(error, &folder.tree, &folder.relative))
     }
 
-    /// Reads the next names of a folder. Adds the folder to the archive when it was read.
+    /// Reads the next names of a folder. Adds the folder to the archive once all its names are read.
     fn read(&mut self, mut reading: Box<Reading>, names: &mut usize) -> Result<Stage, Status> {
         let found = self
             .root
@@ -286,7 +286,7 @@ impl<A: PathAccess> Scan<A> {
     /// Adds a file if a request for its path would get it.
     fn add_file(&mut self, path: &str, relative: &[u8], name: String) -> Result<(), Status> {
         let Some(tree) = self.tree_at(path) else { return Ok(()) };
-        // A lookup of these files would log that they are not sent.
+        // Looking up a program or script would log that it is not sent.
         let of_site = tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
         if tree.is_program(&of_site) || tree.runs_scripts && NameClass::of(of_site.as_bytes()) != NameClass::File {
             return Ok(());

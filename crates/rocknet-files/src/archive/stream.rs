@@ -22,7 +22,7 @@ use crate::failure_log;
 use crate::stepped::{self, Stepped};
 use crate::tree::Tree;
 
-/// Number of bytes after which a job ends.
+/// Number of bytes of the archive after which a job ends.
 const PIECE: usize = 128 * 1024;
 /// Number of bytes of files after which a job ends. Compression may turn many of them into a few bytes.
 const MAX_INPUT: usize = 256 * 1024;

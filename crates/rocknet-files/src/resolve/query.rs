@@ -18,7 +18,7 @@ pub(super) fn expand(query: &str, path: &str) -> String {
     query.replace(PATH, &encoded(path))
 }
 
-/// Percent-encodes every byte that has a meaning in a query.
+/// Percent-encodes every byte except slashes and unreserved characters (RFC 3986 §2.3).
 fn encoded(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {
