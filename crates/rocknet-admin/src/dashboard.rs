@@ -117,7 +117,7 @@ impl Dashboard {
         };
         let code = self.sessions.create_link(Instant::now()).ok_or_else(no_random)?;
         Ok(DashboardLink {
-            // The code is in the fragment, which browsers neither send to servers nor in the field `Referer`.
+            // The code is in the fragment, which browsers do not send to servers, not even in the field `Referer`.
             url: format!("{url}/login#{code}"),
             lifetime_s: session::LINK_LIFETIME.as_secs(),
         })

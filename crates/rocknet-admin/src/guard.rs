@@ -1,4 +1,4 @@
-//! Checks that a request was not made by a web page.
+//! Checks that a request was not made by a web page of another origin.
 //!
 //! A browser can be made to send requests to any address of this machine: by a form of another origin, or by a name
 //! that is changed to a local address after the page was loaded (DNS rebinding). Such requests have the origin or the
@@ -33,8 +33,8 @@ pub enum Origin {
 pub struct AllowedHosts {
     /// Names in lower case, in addition to the names of this machine (`LOCAL_HOSTS`).
     pub names: Vec<String>,
-    /// Accepts every IP address, for a server that other machines can reach. A page that a browser has loaded by a name
-    /// cannot send requests with an address as host.
+    /// Accepts every IP address, for a server that other machines can reach. DNS rebinding works only with a name as
+    /// host.
     pub any_address: bool,
     /// True if the server uses TLS.
     pub is_secure: bool,

@@ -75,7 +75,7 @@ impl TcpAccess {
                 let job = services.pool.spawn(Priority::Low, move || pending.run());
                 job.await.unwrap_or(Decision::Unavailable { retry_after_s: 1 })
             }
-            // The control API has no authority.
+            // Does not occur, because the settings of `password` name no external authority.
             Check::Authenticate => Decision::Forbidden,
         };
         match decision {

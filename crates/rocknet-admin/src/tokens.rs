@@ -15,7 +15,7 @@ const WINDOW_MS: u64 = 60_000;
 pub struct Tokens {
     /// Admits every request.
     pub full: String,
-    /// Admits requests that change nothing.
+    /// Admits requests that change nothing and whose replies contain no secrets.
     pub read: String,
 }
 

@@ -408,8 +408,8 @@ fn has_addresses(site: &Site, mode: Mode) -> bool {
     mode == Mode::Dev && site.names.is_empty() && site.secure.iter().any(is_everywhere)
 }
 
-/// Returns the private addresses of this machine, because the local CA signs no others. Those for other machines of the
-/// network come first.
+/// Returns the private addresses of this machine, because the local CA signs no others. Addresses at which machines of
+/// the network reach this one come first.
 fn private_addresses() -> Vec<String> {
     let mut addresses: Vec<String> = Vec::new();
     for address in machine::lan_addresses().into_iter().chain(machine::addresses()) {

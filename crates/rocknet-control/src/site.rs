@@ -94,7 +94,6 @@ impl SiteKind {
     }
 }
 
-/// Writes one line without a newline: `example.com  files  http://example.com  /var/www  2 routes`.
 impl SiteSummary {
     /// Returns the URL to open in a browser, an HTTPS URL if there is one; `None` if the site cannot be opened.
     pub fn url(&self) -> Option<&str> {
@@ -108,6 +107,7 @@ impl SiteSummary {
     }
 }
 
+/// Writes one line without a newline: `example.com  files  http://example.com  /var/www  2 routes`.
 impl fmt::Display for SiteSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(cells(self).join(GAP).trim_end())

@@ -9,7 +9,7 @@ use super::record::Record;
 use super::stamp::Stamps;
 use super::{escape, number};
 
-/// A compiled line.
+/// A compiled format of lines.
 #[derive(Debug)]
 pub(super) struct CustomFormat {
     /// The line as written, by which equal formats are found.

@@ -25,7 +25,7 @@ pub(super) fn render(colour: bool, stamps: &Stamps, record: &Record<'_>, out: &m
     out.extend_from_slice(b"  ");
     let start = out.len();
     escape::word(out, if record.method.is_empty() { b"-" } else { record.method });
-    // Columns of the usual methods.
+    // Pads the method to the width of its column.
     out.resize(out.len().max(start + METHOD_WIDTH), b' ');
     out.push(b' ');
     escape::word(out, if record.target.is_empty() { b"-" } else { record.target });

@@ -116,7 +116,8 @@ fn common(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends one JSON object. All members are present, and `null` if unknown, so that consumers can rely on them.
+/// Appends one JSON object. All members are present, so that consumers can rely on them; an optional value that is
+/// missing is `null`.
 fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(&stamps.rfc3339);

@@ -31,9 +31,9 @@ pub struct AcmeClient {
 pub struct IssuanceError {
     /// Reasons by CA, in one line.
     pub reason: String,
-    /// Shortest remaining pause, if all CAs are paused.
+    /// Shortest remaining pause; `None` unless all CAs are paused after the attempt.
     pub retry_after: Option<Duration>,
-    /// True if all CAs were paused, so that no CA was contacted.
+    /// True if all CAs were paused before the attempt, so that no CA was contacted.
     pub all_paused: bool,
 }
 

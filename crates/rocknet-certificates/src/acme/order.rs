@@ -156,8 +156,9 @@ async fn complete(
     StoredCertificate::save(context.storage, context.name, key_pem, &chain).map_err(OrderError::Stored)
 }
 
-/// Publishes the response to one challenge of each pending authorization, the first configured type that the CA offers,
-/// and waits until the CA has validated them.
+/// Publishes a challenge response for each pending authorization, of the first type in `context.kinds` that the CA
+/// offers. Then waits until the CA has validated all of them. Adds the published responses to `presented`, also before
+/// an error.
 async fn solve_challenges(
     context: &OrderContext<'_>,
     order: &mut Order,

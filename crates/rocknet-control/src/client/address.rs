@@ -108,7 +108,8 @@ impl ControlStream {
         };
         let stream = stream.map_err(|error| failed(server, error))?;
         if let ServerAddress::Tcp { address, .. } = server {
-            // The program is looked up after it has accepted the connection, so that it cannot be replaced before.
+            // The account is looked up once the connection is open, so that no other program can replace the listener
+            // in between.
             match listener::foreign(*address) {
                 Ok(None) => {}
                 Ok(Some(account)) => return Err(ClientError::Foreign(*address, account)),

@@ -1,7 +1,7 @@
 //! Account of the program that listens at a TCP address of this machine.
 //!
 //! A token is sent in the clear. While a forwarded port is closed, every account of this machine can listen at it, and
-//! would get the token. Therefore the account is looked up before.
+//! would get the token. Therefore the account is looked up before the token is sent.
 
 use std::fs;
 use std::io;
