@@ -290,7 +290,17 @@ fn remove_leftovers(folder: &Path) {
 const PRIVATE: u32 = 0o700;
 
 /// Folders that RockNet creates in the state folder.
-pub const OWN_FOLDERS: [&str; 8] = ["acme", "admin", "bans", "local", "php", "quic", "responses", "urls"];
+pub const OWN_FOLDERS: [&str; 9] = [
+    "acme",
+    "admin",
+    "bans",
+    "local",
+    "oidc",
+    "php",
+    "quic",
+    "responses",
+    "urls",
+];
 
 /// Maximum size of an item in bytes. A chain with its key has a few KiB.
 const MAX_ITEM_BYTES: u64 = 1 << 20;

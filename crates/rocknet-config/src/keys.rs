@@ -18,6 +18,7 @@ mod key;
 mod limit;
 mod limits;
 mod log;
+mod oidc;
 mod php;
 mod proxy;
 mod response_cache;
@@ -69,6 +70,7 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
         access::KEYS,
         certificate_rule::KEYS,
         signed_urls::KEYS,
+        oidc::KEYS,
         limit::KEYS,
         admin::KEYS,
         tracing::KEYS,

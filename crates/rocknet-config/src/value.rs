@@ -16,6 +16,7 @@ pub(crate) mod forward_auth;
 pub(crate) mod host;
 pub(crate) mod limit;
 pub(crate) mod network;
+pub(crate) mod oidc;
 pub(crate) mod params;
 pub(crate) mod path;
 pub(crate) mod pattern;

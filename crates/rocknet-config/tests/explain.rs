@@ -38,6 +38,20 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
                 "timeout",
                 "signed",
                 "certificate",
+                "oidc",
+                "client_id",
+                "client_secret",
+                "scopes",
+                "callback",
+                "logout",
+                "after_logout",
+                "user_claim",
+                "groups_claim",
+                "groups",
+                "emails",
+                "trust_email",
+                "lifetime",
+                "idle",
             ],
         ),
         Section::Certificate => return Some(("auth".to_owned(), true)),
@@ -124,7 +138,9 @@ fn explain_shows_every_key_of_a_site_and_a_route() {
             assert!(found.span.is_some(), "no line for `{row}`:\n{text}");
             let written = example.rsplit_once(" = ").map(|(_, value)| value).unwrap_or_default();
             match &key.kind {
-                Kind::Map { .. } => {}
+                Kind::Map { .. } | Kind::Either([Kind::Map { .. }, ..]) => {}
+                // A secret is hidden.
+                _ if key.name == "client_secret" => assert!(!found.value.contains("VGhl"), "{found:?}"),
                 _ if is_table => {
                     // Only the first string of the example is compared. It is only a part of the shown value, because
                     // files are shown with their folders.

@@ -8,7 +8,7 @@ use rocknet_config::keys::{self, Key, Kind, Section};
 use rocknet_config::model::RuleAction;
 use rocknet_config::{Config, reference};
 
-use fixture::{BOB, config_with, parse, upstream_url};
+use fixture::{BOB, OIDC_KEYS, config_with, parse, upstream_url};
 
 /// Removes everything in which a configuration with a default written out may differ from one without it: spans, the
 /// mark that `listen` is written, and the route that contains the key.
@@ -76,12 +76,16 @@ fn a_default_written_out_changes_nothing() {
             if *section == Section::Auth {
                 let short = match key.name {
                     "headers" | "user_field" | "timeout" => "auth = { forward = \"http://a/\" }".to_owned(),
+                    name if OIDC_KEYS.contains(&name) => {
+                        "auth = { oidc = \"https://a/\", client_id = \"a\" }".to_owned()
+                    }
                     _ => format!("auth = {{ bob = \"{BOB}\" }}"),
                 };
                 let short = parse(&config_with(Section::Site, &short)).unwrap();
                 expected.sites[0].settings.auth = short.sites[0].settings.auth.clone();
                 expected.sites[0].settings.forward_auth = short.sites[0].settings.forward_auth.clone();
                 expected.sites[0].settings.signed_urls = short.sites[0].settings.signed_urls.clone();
+                expected.sites[0].settings.oidc = short.sites[0].settings.oidc.clone();
             }
             if *section == Section::Certificate {
                 let short = plain(parse(&config_with(Section::Auth, "certificate = true")).unwrap());

@@ -60,6 +60,8 @@ pub struct EndpointContext<'a> {
     /// Guard of all routes of the site that removes identity fields sent by clients; `None` if no route has an
     /// authority (`auth = { forward = "…" }`).
     pub anonymity: Option<Arc<dyn Guard>>,
+    /// Guard of all routes of the site that responds at the paths of logins; `None` if the site has no login.
+    pub login_endpoints: Option<Arc<dyn Guard>>,
     /// True if no route of the site has a guard, and no rule applies to files.
     pub is_unguarded: bool,
     /// True if a rule of the site depends on the existence of files.
@@ -249,6 +251,7 @@ impl EndpointContext<'_> {
             route,
             pattern: &route.pattern,
             anonymity: self.anonymity.as_ref(),
+            login_endpoints: self.login_endpoints.as_ref(),
             registries: self.registries,
         })
     }

@@ -22,6 +22,7 @@ pub mod lifecycle;
 mod limits;
 pub mod listener;
 pub mod metrics;
+pub mod oidc;
 pub mod pipeline;
 pub mod protocol;
 pub mod qlog;

@@ -11,6 +11,7 @@
 //!              ├─ responses   stored responses of proxies and applications; thread rn-responses, which writes to disk,
 //!              │              and threads that read there
 //!              ├─ access      verified passwords, and clients that guess passwords
+//!              ├─ oidc        keys of cookies, and providers of logins; thread rn-oidc
 //!              ├─ bans        banned clients, and offences of clients; thread rn-bans
 //!              ├─ url_keys    key of signed URLs, which the server generates
 //!              ├─ limits      clients that have used up a part of a limit
@@ -59,6 +60,7 @@ use crate::gateway::php;
 use crate::handler::controller::Libraries;
 use crate::limits::LimitRegistry;
 use crate::metrics::RouteLabels;
+use crate::oidc::OidcRegistry;
 use crate::proxy::{Dialer, Upstreams};
 use crate::qlog::QlogWriter;
 use crate::url_keys::UrlKeyStore;
@@ -82,6 +84,8 @@ pub struct Registries {
     /// State of access control. A reload keeps it, so that verified passwords are not verified again, and clients that
     /// guess passwords remain blocked.
     pub access: Arc<State>,
+    /// Logins by OpenID Connect. A reload keeps their keys and providers.
+    pub oidc: OidcRegistry,
     /// Banned clients, and offences of clients. A reload keeps them.
     pub bans: Arc<Bans>,
     /// Key of signed URLs, which the server generates.
@@ -132,6 +136,7 @@ impl Registries {
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             responses: Arc::default(),
             access: State::new(random_key()),
+            oidc: OidcRegistry::default(),
             bans: Arc::default(),
             url_keys: UrlKeyStore::default(),
             limits: LimitRegistry::default(),
@@ -203,6 +208,7 @@ impl Registries {
             self.traces.stop(deadline),
             self.bans.stop(deadline),
             self.responses.stop(deadline),
+            self.oidc.stop(deadline),
         ];
         self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)

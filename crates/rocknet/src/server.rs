@@ -161,6 +161,7 @@ impl Server {
         });
         let remembered = remembered_settings(&config.limits);
         let mounts = &self.mounts;
+        registries.oidc.prepare(&config, &self.state_folder);
         let snapshot = Snapshot::new(config, mounts, logger, certificates, registries, &quic, &remembered);
         let snapshot = snapshot.map_err(setup)?;
         let snapshot = Arc::new(snapshot);

@@ -5,7 +5,7 @@ use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
 use crate::choice::Choice;
-use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Satisfy, SignedUrls};
+use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Oidc, Satisfy, SignedUrls};
 use crate::units;
 use crate::value::settings;
 
@@ -60,7 +60,9 @@ pub(super) const KEYS: &[Key] = &[
          gets 401. `rocknet hash-password` creates a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
          with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. With \
          `forward`, another server decides about each request, as `auth_request` of nginx and `forward_auth` of Caddy. With \
-         `signed`, only signed URLs are admitted. With `certificate`, clients need a certificate of an authority in `client_ca` of `tls`. The users of a route replace those of its site, so a route can admit fewer users. In a route, `auth = false` \
+         `signed`, only signed URLs are admitted. With `certificate`, clients need a certificate of an authority in `client_ca` \
+         of `tls`. With `oidc`, users log in at a provider of OpenID Connect. The users of a route replace those of its site, \
+         so a route can admit fewer users. In a route, `auth = false` \
          turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
          for the rest of that minute.",
     )
@@ -68,10 +70,14 @@ pub(super) const KEYS: &[Key] = &[
     .sets(&[Target::Settings(bound!(
         read: settings::auth,
         render: |settings, _| Rendered::or_off(
-            settings.auth.as_ref().map(auth)
+            settings
+                .auth
+                .as_ref()
+                .map(auth)
                 .or_else(|| settings.forward_auth.as_ref().map(forward_auth))
                 .or_else(|| settings.signed_urls.as_ref().map(signed_urls))
                 .or_else(|| settings.certificate.as_ref().map(certificate_rule::rendered))
+                .or_else(|| settings.oidc.as_ref().map(oidc))
         )
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
@@ -101,8 +107,8 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "users",
         &[Section::Auth],
-        USERS,
-        "Users and their password hashes.",
+        Kind::Either(&[USERS, Kind::List(&Kind::Text("name"))]),
+        "Users and their password hashes. With `oidc`, a list of the users who may enter.",
     )
     .example("users = { ann = \"$2y$10$Vm9xkTqW3uL5pYc8nZr1deJ0aHsG7bKfXoQiRwEtCvBnMzLyPuSdK\" }"),
     Key::new(
@@ -160,7 +166,7 @@ pub(super) const KEYS: &[Key] = &[
         "timeout",
         &[Section::Auth],
         Kind::Duration { min_ms: 1, max_ms: 300_000 },
-        "Time in which the authority has to respond. After it, the client gets 504.",
+        "Time in which the authority of `forward`, or the provider of `oidc`, has to respond. After it, the client gets 504.",
     )
     .default(|| "\"10s\"".to_owned())
     .example("forward = \"http://127.0.0.1:9091/verify\"\ntimeout = \"3s\""),
@@ -194,6 +200,49 @@ fn signed_urls(signed: &SignedUrls) -> Rendered {
         SignedUrls::Generated => "{ signed = true }".to_owned(),
         SignedUrls::File(path) => format!("{{ signed = {} }}", quoted(&path.to_string_lossy())),
     })
+}
+
+/// Renders the provider of an `auth`, without its secret.
+fn oidc(oidc: &Oidc) -> Rendered {
+    let list = |names: &[String]| {
+        let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
+        format!("[{}]", names.join(", "))
+    };
+    let mut words = vec![
+        format!("oidc = {}", quoted(&oidc.issuer)),
+        format!("client_id = {}", quoted(&oidc.client_id)),
+    ];
+    if oidc.client_secret.is_some() {
+        words.push("client_secret = …".to_owned());
+    }
+    words.push(format!("scopes = {}", list(&oidc.scopes)));
+    words.push(format!("callback = {}", quoted(&oidc.callback)));
+    words.push(format!("logout = {}", quoted(&oidc.logout)));
+    words.extend(
+        oidc.after_logout
+            .iter()
+            .map(|url| format!("after_logout = {}", quoted(url))),
+    );
+    words.push(format!("user_claim = {}", quoted(&oidc.user_claim)));
+    words.push(format!("groups_claim = {}", quoted(&oidc.groups_claim)));
+    for (key, names) in [
+        ("users", &oidc.users),
+        ("emails", &oidc.emails),
+        ("groups", &oidc.groups),
+    ] {
+        if !names.is_empty() {
+            words.push(format!("{key} = {}", list(names)));
+        }
+    }
+    words.push(format!("trust_email = {}", oidc.trust_email));
+    for (key, time) in [
+        ("lifetime", oidc.lifetime),
+        ("idle", oidc.idle),
+        ("timeout", oidc.timeout),
+    ] {
+        words.push(format!("{key} = {}", quoted(&units::format_duration(time))));
+    }
+    Rendered::Value(format!("{{ {} }}", words.join(", ")))
 }
 
 /// Renders users without their hashes.

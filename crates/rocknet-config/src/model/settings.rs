@@ -16,6 +16,7 @@ use super::cors::Cors;
 use super::forward_auth::ForwardAuth;
 use super::limit::{Amount, BandwidthLimit, Limit};
 use super::limits::Limits;
+use super::oidc::Oidc;
 use super::pattern::Pattern;
 use super::php::Php;
 use super::proxy::Proxy;
@@ -104,6 +105,8 @@ with_defaults! {
         pub signed_urls: Option<SignedUrls> = None,
         /// Requirements of client certificates; `None`: no certificate is needed.
         pub certificate: Option<CertificateRule> = None,
+        /// Login by a provider of OpenID Connect; `None`: there is no such login.
+        pub oidc: Option<Oidc> = None,
         /// Limits of requests, all of which apply; empty: requests are not limited.
         pub limits: Vec<Limit> = Vec::new(),
         /// Header fields added to every response; an empty value removes a field.
@@ -169,7 +172,7 @@ impl Settings {
     /// Returns true if something other than passwords decides about requests: an authority, signatures of URLs, or
     /// client certificates.
     pub fn has_external_auth(&self) -> bool {
-        self.forward_auth.is_some() || self.signed_urls.is_some() || self.certificate.is_some()
+        self.forward_auth.is_some() || self.signed_urls.is_some() || self.certificate.is_some() || self.oidc.is_some()
     }
 
     /// Returns the limit of the bandwidth of each response; `None` if it is not limited.

@@ -9,7 +9,7 @@ use crate::finding::{Code, Severity};
 use crate::message::short;
 use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, Settings, is_user_name};
 use crate::source::Span;
-use crate::value::{certificate_rule, forward_auth, path, signed_urls};
+use crate::value::{certificate_rule, forward_auth, oidc, path, signed_urls};
 
 /// Maximum number of users in one `auth`. A larger number belongs in a password file, whose changes take effect
 /// without a reload.
@@ -19,10 +19,11 @@ const MAX_USERS: usize = 1_000;
 const MAX_REALM_BYTES: usize = 128;
 
 /// Keys of the long form of `auth`.
-const LONG_FORM: [&str; 6] = ["realm", "users", "file", "forward", "signed", "certificate"];
+const LONG_FORM: [&str; 7] = ["realm", "users", "file", "forward", "signed", "certificate", "oidc"];
 
 /// Reads `auth` into the settings, and replaces what they inherit. Nothing is set if `auth` is off or invalid.
 pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) {
+    let inherited = settings.oidc.take();
     (
         settings.auth,
         settings.forward_auth,
@@ -32,6 +33,7 @@ pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) 
     if let Value::Table(table) = &node.value
         && let Some(rule) = table.node("certificate")
     {
+        oidc::report_unused(check, table);
         settings.certificate = certificate_rule::build(check, table, rule);
         return;
     }
@@ -42,8 +44,15 @@ pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) 
         return;
     }
     if let Value::Table(table) = &node.value
+        && let Some(provider) = table.node("oidc")
+    {
+        settings.oidc = oidc::build(check, table, provider, inherited);
+        return;
+    }
+    if let Value::Table(table) = &node.value
         && let Some(forward) = table.node("forward")
     {
+        oidc::report_unused(check, table);
         settings.forward_auth = forward_auth::build(check, table, forward);
         return;
     }
@@ -64,6 +73,7 @@ fn passwords(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
     let (names, file, realm) = match is_long_form(table) {
         true => {
             forward_auth::report_unused(check, table);
+            oidc::report_unused(check, table);
             (table.table("users"), table.node("file"), table.node("realm"))
         }
         false => (Some(table), None, None),

@@ -15,7 +15,8 @@ use crate::value::typed;
 const MAX_LIST: usize = 1_000;
 
 /// Keys of other ways to authenticate clients, which cannot be combined with `certificate`.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 9] = [
+    "oidc",
     "users",
     "file",
     "realm",

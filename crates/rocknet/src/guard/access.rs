@@ -5,13 +5,16 @@ use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{self, Auth, CertificateRule, ForwardAuth, Limit, Priority, Satisfy, Settings, SignedUrls};
+use rocknet_config::model::{
+    self, Auth, CertificateRule, ForwardAuth, Limit, Oidc, Priority, Satisfy, Settings, SignedUrls,
+};
 use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
 use super::client_certificate::CertificateGuard;
 use super::forward::ForwardAuthority;
+use super::oidc::OidcLogin;
 use super::route::GuardRoute;
 use super::signed_url::SignedUrlGuard;
 use crate::bans::{Bans, Offence};
@@ -33,6 +36,7 @@ pub struct Restrictions {
     forward_auth: Option<ForwardAuth>,
     signed_urls: Option<SignedUrls>,
     certificate: Option<CertificateRule>,
+    oidc: Option<Oidc>,
     satisfy: Satisfy,
     limits: Vec<Limit>,
 }
@@ -48,6 +52,7 @@ impl Restrictions {
                 forward_auth: settings.forward_auth.clone(),
                 signed_urls: settings.signed_urls.clone(),
                 certificate: settings.certificate.clone(),
+                oidc: settings.oidc.clone(),
                 satisfy: settings.satisfy,
                 limits: settings.limits.clone(),
             })
@@ -69,6 +74,7 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
         access,
         bans: Arc::clone(&route.registries.bans),
         forward: forward.map(Arc::new),
+        login: route.settings.oidc.as_ref().map(|model| OidcLogin::new(model, route)),
         signed: route
             .settings
             .signed_urls
@@ -89,6 +95,8 @@ struct AccessGuard {
     bans: Arc<Bans>,
     /// Authority that decides about requests that `access` leaves to it.
     forward: Option<Arc<ForwardAuthority>>,
+    /// Login at a provider, which requests need that `access` leaves to it.
+    login: Option<OidcLogin>,
     /// Verifies the signatures of requests that `access` leaves to it.
     signed: Option<SignedUrlGuard>,
     /// Rule for the client's certificate, which decides about requests that `access` leaves to it.
@@ -102,18 +110,20 @@ impl Guard for AccessGuard {
         match self.access.check(now_ms, client, authorization) {
             AccessCheck::Decided(decision) => {
                 note(&self.bans, context.client, &decision);
-                Check::Decided(admission(decision).map(|admitted| match &self.forward {
+                Check::Decided(admission(decision).map(|admitted| match (&self.forward, &self.login) {
                     // The client has not been identified, and must not appear as identified to applications.
-                    Some(forward) => forward.anonymous(admitted),
-                    None if self.signed.is_some() => SignedUrlGuard::without_signature(context, admitted),
-                    None => admitted,
+                    (Some(forward), _) => forward.anonymous(admitted),
+                    (None, Some(login)) => login.anonymous(admitted),
+                    (None, None) if self.signed.is_some() => SignedUrlGuard::without_signature(context, admitted),
+                    (None, None) => admitted,
                 }))
             }
-            AccessCheck::Authenticate => match (&self.forward, &self.signed, &self.certificate) {
+            AccessCheck::Authenticate => match (&self.forward, &self.login, &self.signed, &self.certificate) {
                 (Some(forward), ..) => forward.check(context),
-                (None, Some(signed), _) => Check::Decided(signed.check(context)),
-                (None, None, Some(certificate)) => Check::Decided(certificate.check(context)),
-                (None, None, None) => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
+                (None, Some(login), ..) => login.check(context),
+                (None, None, Some(signed), _) => Check::Decided(signed.check(context)),
+                (None, None, None, Some(certificate)) => Check::Decided(certificate.check(context)),
+                (None, None, None, None) => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
             AccessCheck::Verify(pending) => {
                 let (pool, bans, client) = (context.services.pool.clone(), Arc::clone(&self.bans), context.client);
@@ -132,7 +142,7 @@ impl Guard for AccessGuard {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
         // The fields of an identity are put into the request on the slow path alone.
-        let is_plain = self.forward.is_none() && self.signed.is_none();
+        let is_plain = self.forward.is_none() && self.signed.is_none() && self.login.is_none();
         match (self.access.granted(now_ms, client, authorization), &self.certificate) {
             (None, Some(certificate)) if self.access.admits_address(client) => certificate.admit_cached(context),
             (granted, _) => granted.filter(|_| is_plain),

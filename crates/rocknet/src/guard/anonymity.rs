@@ -1,5 +1,5 @@
 //! Removal of identity fields that clients send: only an authority (`auth = { forward = "…" }`) or a client certificate
-//! (`auth = { certificate = … }`) may set them.
+//! (`auth = { certificate = … }`) or a login (`oidc`) may set them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rocknet_config::model::Settings;
 use rocknet_handler::guard::{Admitted, Check, Guard, GuardContext, Identity};
 use rocknet_proto::semantics::cgi_names;
 
-use super::{client_certificate, forward};
+use super::{client_certificate, forward, oidc};
 
 /// Guard that admits every request, without the fields by which the routes of its site identify clients.
 struct Anonymity(Arc<Identity>);
@@ -17,7 +17,8 @@ pub fn anonymity<'s>(settings: impl Iterator<Item = &'s Settings>) -> Option<Arc
     let names_of = |settings: &Settings| {
         let forward = settings.forward_auth.iter().flat_map(forward::identity_names);
         let certificate = settings.certificate.iter().flat_map(client_certificate::identity_names);
-        forward.chain(certificate).collect::<Vec<_>>()
+        let login = settings.oidc.iter().flat_map(|_| oidc::identity_names());
+        forward.chain(certificate).chain(login).collect::<Vec<_>>()
     };
     let mut names: Vec<_> = settings.flat_map(names_of).collect();
     names.sort_unstable();

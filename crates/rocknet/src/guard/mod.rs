@@ -5,6 +5,7 @@ mod anonymity;
 mod client_certificate;
 mod forward;
 mod limit;
+mod oidc;
 mod route;
 mod signed_url;
 
@@ -19,6 +20,7 @@ pub use self::route::{GuardRoute, limit_scope};
 
 pub use access::Restrictions;
 pub use anonymity::anonymity;
+pub use oidc::endpoints as login_endpoints;
 
 /// One entry of the table.
 struct GuardEntry {
@@ -30,8 +32,9 @@ struct GuardEntry {
 
 type GuardResult = Result<Arc<dyn Guard>, Box<dyn Error>>;
 
-/// All guards, in the order in which they check a request. A new guard is one entry here.
-const GUARDS: &[GuardEntry] = &[
+/// Guards that check a request before the paths of logins respond. A new guard is one entry here or in
+/// [`ACCESS_GUARDS`], in the order in which they check a request.
+const EARLY_GUARDS: &[GuardEntry] = &[
     GuardEntry {
         is_needed: |settings| settings.cors.is_some(),
         make: |route| Ok(preflight_guard(route.settings.cors.clone().unwrap_or_default())),
@@ -40,6 +43,10 @@ const GUARDS: &[GuardEntry] = &[
         is_needed: |settings| settings.limits.iter().any(limit::is_before_access),
         make: |route| limit::make(route, limit::is_before_access),
     },
+];
+
+/// Guards that check all other requests.
+const ACCESS_GUARDS: &[GuardEntry] = &[
     GuardEntry {
         is_needed: access::is_needed,
         make: access::make,
@@ -59,14 +66,20 @@ pub type Guards = Box<[Arc<dyn Guard>]>;
 ///
 /// The error names the setting that cannot be used.
 pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
-    let needed = GUARDS.iter().filter(|entry| (entry.is_needed)(route.settings));
-    let own = needed.map(|entry| (entry.make)(route));
+    let needed = |entries: &[GuardEntry]| -> Result<Vec<_>, Box<dyn Error>> {
+        let needed = entries.iter().filter(|entry| (entry.is_needed)(route.settings));
+        needed.map(|entry| (entry.make)(route)).collect()
+    };
     // The anonymity guard is the first, so that it removes no field that an authority adds.
-    own.collect::<Result<Vec<_>, _>>()
-        .map(|own| route.anonymity.cloned().into_iter().chain(own).collect())
+    let mut guards: Vec<_> = route.anonymity.cloned().into_iter().collect();
+    guards.extend(needed(EARLY_GUARDS)?);
+    guards.extend(route.login_endpoints.cloned());
+    guards.extend(needed(ACCESS_GUARDS)?);
+    Ok(guards.into())
 }
 
 /// Returns true if a route with these settings has no guard.
 pub fn is_unguarded(settings: &Settings) -> bool {
-    !GUARDS.iter().any(|entry| (entry.is_needed)(settings))
+    let mut entries = EARLY_GUARDS.iter().chain(ACCESS_GUARDS);
+    !entries.any(|entry| (entry.is_needed)(settings))
 }

@@ -22,6 +22,8 @@ pub struct GuardRoute<'a> {
     pub pattern: &'a Arc<str>,
     /// Guard of all routes of the site, if the site has an authority.
     pub anonymity: Option<&'a Arc<dyn Guard>>,
+    /// Guard of all routes of the site, if users log in at a provider.
+    pub login_endpoints: Option<&'a Arc<dyn Guard>>,
     /// Registries of the server.
     pub registries: &'a Registries,
 }

@@ -130,6 +130,7 @@ impl Server {
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
         registries.url_keys.open(&state_folder);
         let remembered = remembered_settings(&config.limits);
+        registries.oidc.prepare(&config, &state_folder);
         let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &remembered)
             .map_err(StartError::Setup)?;
         if adopted.is_takeover() {

@@ -45,6 +45,7 @@ mod interim;
 mod late_priority;
 mod limits;
 mod metrics;
+mod oidc;
 mod paths;
 mod phases;
 mod php;

@@ -139,6 +139,7 @@ fn endpoint(settings: &Settings) -> Result<Endpoint, Box<dyn Error>> {
         site_settings: settings,
         // There is no request for guards to check.
         anonymity: None,
+        login_endpoints: None,
         is_unguarded: true,
         // The tree of a route that serves no files is needed only to look up whether a path exists.
         checks_existence: true,

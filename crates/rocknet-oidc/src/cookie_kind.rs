@@ -1,0 +1,76 @@
+//! Names of the cookies of one client, and the contexts in which their values are sealed.
+
+use aws_lc_rs::digest;
+
+use crate::cookies;
+
+/// Number of bytes of the hash in the name of a cookie.
+const NAME_BYTES: usize = 4;
+
+/// Cookies of one client of a provider at one site. Other clients have other names, and do not open the values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CookieKind {
+    /// Hash of all settings that identify the client.
+    hash: String,
+}
+
+impl CookieKind {
+    /// Returns the cookies of a client with these settings.
+    pub fn of(settings: &[&str]) -> CookieKind {
+        let mut context = digest::Context::new(&digest::SHA256);
+        for setting in settings {
+            // The lengths separate the settings unambiguously.
+            context.update(&(setting.len() as u64).to_le_bytes());
+            context.update(setting.as_bytes());
+        }
+        let hash = context.finish();
+        CookieKind {
+            hash: hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+
+    /// Returns the name of the cookie with the session.
+    pub fn session_name(&self, is_secure: bool) -> String {
+        cookies::name(&format!("session-{}", self.short()), is_secure)
+    }
+
+    /// Returns the name of the cookie of a login. `label`: see [`PendingLogin::label`](crate::PendingLogin::label).
+    pub fn login_name(&self, label: &str, is_secure: bool) -> String {
+        cookies::name(&format!("login-{}-{label}", self.short()), is_secure)
+    }
+
+    /// Returns the context in which the value of a cookie is sealed; see [`KeyRing::seal`](crate::KeyRing::seal).
+    pub fn context(&self, name: &str) -> String {
+        format!("{name} {}", self.hash)
+    }
+
+    fn short(&self) -> &str {
+        &self.hash[..2 * NAME_BYTES]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_and_purposes_differ() {
+        let kinds = [&["ab", "c"][..], &["a", "bc"], &["abc"], &["ab", "c", ""]].map(CookieKind::of);
+        for (at, kind) in kinds.iter().enumerate() {
+            assert_eq!(kinds.iter().filter(|other| *other == kind).count(), 1, "{at}");
+            let name = kind.session_name(true);
+            assert!(
+                name.starts_with("__Host-rocknet-session-") && cookies::is_own(name.as_bytes()),
+                "{name}"
+            );
+            let names = [
+                name,
+                kind.session_name(false),
+                kind.login_name("a", true),
+                kind.login_name("b", true),
+            ];
+            let contexts: std::collections::BTreeSet<_> = names.iter().map(|name| kind.context(name)).collect();
+            assert_eq!(contexts.len(), names.len());
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A login that has begun: the request to the provider, and the values that its callback is compared with.
+
+use aws_lc_rs::digest;
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::{encode, random_text};
+
+/// Time in seconds in which a user has to log in at the provider.
+pub const LOGIN_TIME_S: u64 = 10 * 60;
+
+/// Maximum length of the target of a login in bytes, because it is in a cookie. A longer one becomes `/`.
+const MAX_TARGET: usize = 1_024;
+
+/// Number of leading characters of the state that distinguish the cookies of logins in several windows.
+const LABEL_CHARS: usize = 8;
+
+/// A login that has begun. It is kept in an encrypted cookie, so that no other browser can complete it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingLogin {
+    /// Value that the callback has to contain (RFC 6749 §10.12).
+    #[serde(rename = "s")]
+    pub state: String,
+    /// Value that the ID token has to contain.
+    #[serde(rename = "n")]
+    pub nonce: String,
+    /// Secret of which the provider has the hash (RFC 7636).
+    #[serde(rename = "v")]
+    pub verifier: String,
+    /// Address of the callback.
+    #[serde(rename = "r")]
+    pub redirect_uri: String,
+    /// Path and query to which the browser is sent after the login.
+    #[serde(rename = "t")]
+    pub target: String,
+    /// Unix time of the beginning in seconds.
+    #[serde(rename = "c")]
+    pub created: u64,
+}
+
+/// Constant parts of a request to the authorization endpoint of a provider.
+#[derive(Debug, Clone, Copy)]
+pub struct AuthorizationRequest<'a> {
+    /// URL of the endpoint.
+    pub endpoint: &'a str,
+    /// Identifier of this server at the provider.
+    pub client_id: &'a str,
+    /// Scopes, separated by spaces.
+    pub scope: &'a str,
+}
+
+impl PendingLogin {
+    /// Begins a login. `target`: path and query of the request that needs it. `None` if the system has no random
+    /// numbers.
+    pub fn begin(redirect_uri: String, target: &[u8], now: u64) -> Option<PendingLogin> {
+        Some(PendingLogin {
+            state: random_text::<18>()?,
+            nonce: random_text::<18>()?,
+            verifier: random_text::<32>()?,
+            redirect_uri,
+            target: own_target(target).to_owned(),
+            created: now,
+        })
+    }
+
+    /// Returns the label of the login in the name of its cookie. `state`: the whole state. `None` if it has another
+    /// form.
+    pub fn label(state: &str) -> Option<&str> {
+        let label = state.get(..LABEL_CHARS)?;
+        let is_label = label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        is_label.then_some(label)
+    }
+
+    /// Reads a login as [`PendingLogin::to_bytes`] has written it.
+    pub fn parse(bytes: &[u8]) -> Option<PendingLogin> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Returns the login in the form in which a cookie keeps it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Returns true if the login has begun recently.
+    pub fn is_current(&self, now: u64) -> bool {
+        now < self.created.saturating_add(LOGIN_TIME_S) && self.created <= now.saturating_add(60)
+    }
+
+    /// Returns the URL to which the browser is redirected.
+    pub fn url(&self, request: &AuthorizationRequest<'_>) -> String {
+        let challenge = encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()).as_ref());
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("response_type", "code")
+            .append_pair("client_id", request.client_id)
+            .append_pair("redirect_uri", &self.redirect_uri)
+            .append_pair("scope", request.scope)
+            .append_pair("state", &self.state)
+            .append_pair("nonce", &self.nonce)
+            .append_pair("code_challenge", &challenge)
+            .append_pair("code_challenge_method", "S256")
+            .finish();
+        let separator = if request.endpoint.contains('?') { '&' } else { '?' };
+        format!("{}{separator}{query}", request.endpoint)
+    }
+}
+
+/// Returns a target that can be appended to the origin of the site: a path with query, in characters of a URL.
+fn own_target(target: &[u8]) -> &str {
+    let text = std::str::from_utf8(target).unwrap_or_default();
+    let is_target =
+        text.starts_with('/') && text.len() <= MAX_TARGET && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_target { text } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending() -> PendingLogin {
+        PendingLogin {
+            state: "state-1234".to_owned(),
+            nonce: "nonce".to_owned(),
+            // RFC 7636 appendix B.
+            verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".to_owned(),
+            redirect_uri: "https://a.test/cb".to_owned(),
+            target: "/".to_owned(),
+            created: 1000,
+        }
+    }
+
+    #[test]
+    fn the_url_has_every_parameter() {
+        let url = pending().url(&AuthorizationRequest {
+            endpoint: "https://id.test/auth?realm=a",
+            client_id: "a b",
+            scope: "openid email",
+        });
+        assert_eq!(
+            url,
+            "https://id.test/auth?realm=a&response_type=code&client_id=a+b&redirect_uri=https%3A%2F%2Fa.test%2Fcb\
+             &scope=openid+email&state=state-1234&nonce=nonce\
+             &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256"
+        );
+    }
+
+    #[test]
+    fn logins_differ_and_expire() {
+        let [one, two] = [0, 1].map(|_| PendingLogin::begin(String::new(), b"/", 1000).expect("random numbers"));
+        assert!(one.state != two.state && one.nonce != two.nonce && one.verifier != two.verifier);
+        assert!(one.verifier.len() >= 43 && one.state.len() >= 22);
+        assert_eq!(PendingLogin::label(&one.state), Some(&one.state[..8]));
+        for state in ["", "short", "a=b; c=d", "ääääääää", "a\u{0}bcdefgh"] {
+            assert_eq!(PendingLogin::label(state), None, "{state}");
+        }
+        assert!(one.is_current(1000) && one.is_current(1599) && one.is_current(950));
+        assert!(!one.is_current(1600) && !one.is_current(900));
+    }
+
+    #[test]
+    fn targets_are_paths_of_the_site() {
+        let long = format!("/{}", "x".repeat(MAX_TARGET));
+        for (target, expected) in [
+            ("/a?b=c", "/a?b=c"),
+            // It is appended to the origin, so it stays at the site.
+            ("//evil.test/", "//evil.test/"),
+            ("https://evil.test/", "/"),
+            ("", "/"),
+            ("*", "/"),
+            ("/a\r\nSet-Cookie: x", "/"),
+            ("/ä", "/"),
+            (&long, "/"),
+        ] {
+            let begun = PendingLogin::begin(String::new(), target.as_bytes(), 0).expect("random numbers");
+            assert_eq!(begun.target, expected, "{target}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Login by OpenID Connect: a provider identifies users, and cookies keep their sessions (`auth = { oidc = "…" }`).
+//!
+//! ```text
+//! request ─▶ OidcLogin: session in its cookie? ─ yes ─▶ rules ─▶ admitted, or 403
+//!                 └─ no ─▶ login.rs: redirect to the provider, or 401
+//! callback, logout ─▶ endpoints.rs, at every route of the site ─▶ callback.rs, logout.rs
+//! ```
+
+mod callback;
+mod client;
+mod deadline;
+mod endpoints;
+mod identity;
+mod login;
+mod logout;
+mod responses;
+mod scope;
+
+use std::sync::Arc;
+
+use rocknet_config::model::Oidc;
+use rocknet_handler::guard::{Admitted, Check, GuardContext, Identity};
+use rocknet_oidc::IdentityRules;
+use rocknet_proto::status::Status;
+
+use super::route::GuardRoute;
+use crate::fixed;
+
+use client::OidcClient;
+use responses::uncached;
+use scope::RequestScope;
+
+pub use endpoints::endpoints;
+pub(super) use identity::names as identity_names;
+
+/// Login that a route requires.
+pub(super) struct OidcLogin {
+    client: Arc<OidcClient>,
+    rules: IdentityRules,
+    /// Identity of clients that are admitted without a login.
+    anonymous: Arc<Identity>,
+}
+
+impl OidcLogin {
+    /// Prepares the login of a route.
+    pub fn new(model: &Oidc, route: &GuardRoute<'_>) -> OidcLogin {
+        let server = Arc::clone(&route.route.server);
+        OidcLogin {
+            client: Arc::new(OidcClient::new(model, route.site, server, &route.registries.oidc)),
+            rules: IdentityRules {
+                users: model.users.clone(),
+                emails: model.emails.clone(),
+                groups: model.groups.clone(),
+            },
+            anonymous: Arc::new(identity::anonymous()),
+        }
+    }
+
+    /// Returns the admission of a client that is admitted without a login. Its identity is empty.
+    pub fn anonymous(&self, admitted: Admitted) -> Admitted {
+        Admitted {
+            identity: Some(Arc::clone(&self.anonymous)),
+            ..admitted
+        }
+    }
+
+    /// Admits a request with a session, and lets other clients log in.
+    pub fn check(&self, context: &GuardContext<'_>) -> Check {
+        let Some(scope) = RequestScope::of(context, &self.client.server.server) else {
+            return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
+        };
+        match self.client.session(&scope) {
+            Some(session) if self.rules.admit(&session) => {
+                let cookies = self.client.renewal(&session, &scope, context.services);
+                Check::Decided(Ok(identity::admitted(&session, cookies)))
+            }
+            Some(session) => {
+                let logout = &self.client.settings.logout;
+                let hint = format!(
+                    "You are logged in as {}. To log in as another user, open {logout} first.",
+                    session.user
+                );
+                let page = fixed::error_with_hint(Status::FORBIDDEN, Some(&hint));
+                Check::Decided(Err(Box::new(fixed::replaceable(uncached(page)))))
+            }
+            None if login::is_navigation(context.request) => login::begin(&self.client, &scope, context),
+            None => {
+                // RFC 9110 §15.5.2 requires the field. Browsers know no scheme for a login by pages.
+                let response = fixed::error(Status::UNAUTHORIZED).with("WWW-Authenticate", "Cookie realm=\"oidc\"");
+                Check::Decided(Err(Box::new(uncached(response))))
+            }
+        }
+    }
+}

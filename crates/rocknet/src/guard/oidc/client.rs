@@ -1,0 +1,181 @@
+//! This server as a client of a provider, for one site: its settings, and the cookies of its sessions and logins.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_config::model::Oidc;
+use rocknet_oidc::cookies::{self, CookieScope};
+use rocknet_oidc::{ClaimNames, CookieKind, LOGIN_TIME_S, LoginSession, PendingLogin};
+use tracing::Level;
+
+use super::scope::RequestScope;
+use crate::log::throttle::Cause;
+use crate::oidc::{CookieKeys, OidcRegistry, Provider, UsedStates};
+use crate::route::ServerSettings;
+use crate::services::Services;
+
+/// Maximum number of logins in progress in one browser. Cookies of further ones replace all earlier ones, so that the
+/// cookies do not exceed the size of a request head.
+const MAX_LOGINS: usize = 5;
+
+/// This server as a client of a provider.
+pub(super) struct OidcClient {
+    /// Name of the site.
+    pub site: Arc<str>,
+    pub settings: Oidc,
+    pub server: Arc<ServerSettings>,
+    /// Secret that the provider has given to this server.
+    pub secret: Option<String>,
+    /// Scopes, separated by spaces.
+    pub scope: String,
+    pub claims: ClaimNames,
+    pub provider: Arc<Provider>,
+    pub used_states: Arc<UsedStates>,
+    keys: Arc<CookieKeys>,
+    /// Identifies the settings on which the contents of a session depend. A cookie of other settings is not opened.
+    cookie_kind: CookieKind,
+}
+
+impl OidcClient {
+    /// Prepares a client.
+    pub fn new(model: &Oidc, site: &Arc<str>, server: Arc<ServerSettings>, registry: &OidcRegistry) -> OidcClient {
+        let secret = model.client_secret.as_ref();
+        let scope = model.scopes.join(" ");
+        let trust = if model.trust_email { "trusted" } else { "verified" };
+        let cookie_kind = CookieKind::of(&[
+            site,
+            &model.issuer,
+            &model.client_id,
+            &scope,
+            &model.user_claim,
+            &model.groups_claim,
+            trust,
+        ]);
+        OidcClient {
+            site: Arc::clone(site),
+            server,
+            secret: secret.map(|secret| String::from_utf8_lossy(secret.bytes()).into_owned()),
+            scope,
+            claims: ClaimNames {
+                user: model.user_claim.clone(),
+                groups: model.groups_claim.clone(),
+                trusts_email: model.trust_email,
+            },
+            provider: registry.provider(&model.issuer),
+            used_states: Arc::clone(&registry.used_states),
+            keys: Arc::clone(&registry.keys),
+            cookie_kind,
+            settings: model.clone(),
+        }
+    }
+
+    /// Returns true if two clients have the same sessions and paths.
+    pub fn is_same(&self, other: &OidcClient) -> bool {
+        let paths = |client: &OidcClient| [client.settings.callback.clone(), client.settings.logout.clone()];
+        self.cookie_kind == other.cookie_kind && paths(self) == paths(other)
+    }
+
+    /// Returns the session of a request, if it is valid.
+    pub fn session(&self, scope: &RequestScope<'_>) -> Option<LoginSession> {
+        let name = self.cookie_kind.session_name(scope.is_secure);
+        let sealed = cookies::read(&scope.cookies, &name)?;
+        let context = self.cookie_kind.context(&name);
+        let session = LoginSession::parse(&self.keys.ring()?.open(&context, &sealed, scope.now)?)?;
+        let (lifetime, idle) = self.times();
+        session.remaining(scope.now, lifetime, idle).map(|_| session)
+    }
+
+    /// Returns the `Set-Cookie` fields that renew a session, if that is due.
+    pub fn renewal(&self, session: &LoginSession, scope: &RequestScope<'_>, services: &Rc<Services>) -> Vec<String> {
+        let (_, idle) = self.times();
+        let renewed = session.renewed(scope.now, idle);
+        renewed
+            .and_then(|renewed| self.session_cookies(&renewed, scope.is_secure, scope.now, &scope.cookies, services))
+            .unwrap_or_default()
+    }
+
+    /// Returns the `Set-Cookie` fields of a session; `None` if it is too long. `lines`: the `Cookie` fields of the
+    /// request.
+    pub fn session_cookies(
+        &self,
+        session: &LoginSession,
+        is_secure: bool,
+        now: u64,
+        lines: &[&[u8]],
+        services: &Rc<Services>,
+    ) -> Option<Vec<String>> {
+        let (lifetime, idle) = self.times();
+        let name = self.cookie_kind.session_name(is_secure);
+        let ring = self.keys.ring()?;
+        self.keys.rotate_if_due(&ring, services);
+        let sealed = ring.seal(&self.cookie_kind.context(&name), &session.to_bytes())?;
+        let max_age = session.remaining(now, lifetime, idle)?;
+        cookies::write(&name, &sealed, CookieScope { is_secure, max_age }, lines)
+    }
+
+    /// Returns the `Set-Cookie` fields that delete the session of a request.
+    pub fn forget_session(&self, scope: &RequestScope<'_>) -> Vec<String> {
+        let name = self.cookie_kind.session_name(scope.is_secure);
+        cookies::delete(&name, scope.is_secure, &scope.cookies)
+    }
+
+    /// Returns the `Set-Cookie` fields of a login that begins; `None` if the system has no random numbers.
+    pub fn login_cookies(&self, login: &PendingLogin, scope: &RequestScope<'_>) -> Option<Vec<String>> {
+        let name = self
+            .cookie_kind
+            .login_name(PendingLogin::label(&login.state)?, scope.is_secure);
+        let sealed = self
+            .keys
+            .ring()?
+            .seal(&self.cookie_kind.context(&name), &login.to_bytes())?;
+        let attributes = CookieScope {
+            is_secure: scope.is_secure,
+            max_age: LOGIN_TIME_S,
+        };
+        let mut fields = cookies::write(&name, &sealed, attributes, &scope.cookies)?;
+        let prefix = self.cookie_kind.login_name("", scope.is_secure);
+        let pairs = cookies::pairs(&scope.cookies);
+        let earlier =
+            pairs.filter_map(|(name, _)| std::str::from_utf8(name).ok().filter(|name| name.starts_with(&prefix)));
+        let earlier: Vec<&str> = earlier.take(4 * MAX_LOGINS).collect();
+        if earlier.len() >= MAX_LOGINS {
+            for name in earlier {
+                fields.extend(cookies::delete(name, scope.is_secure, &scope.cookies));
+            }
+        }
+        Some(fields)
+    }
+
+    /// Returns the login that a callback with this state completes, and the `Set-Cookie` fields that delete its cookie.
+    /// `None` if this browser has not begun it, or not recently.
+    pub fn pending_login(&self, state: &str, scope: &RequestScope<'_>) -> Option<(PendingLogin, Vec<String>)> {
+        let name = self
+            .cookie_kind
+            .login_name(PendingLogin::label(state)?, scope.is_secure);
+        let sealed = cookies::read(&scope.cookies, &name)?;
+        let context = self.cookie_kind.context(&name);
+        let login = PendingLogin::parse(&self.keys.ring()?.open(&context, &sealed, scope.now)?)?;
+        let is_own = rocknet_oidc::is_same_secret(&login.state, state) && login.is_current(scope.now);
+        is_own.then(|| (login, cookies::delete(&name, scope.is_secure, &scope.cookies)))
+    }
+
+    /// Returns the maximum times of a session in seconds: since its login, and since its last request.
+    fn times(&self) -> (u64, u64) {
+        (self.settings.lifetime.as_secs(), self.settings.idle.as_secs())
+    }
+
+    /// Logs a failure of a login, at most once a second for each kind. `what`: kind of the failure.
+    #[cold]
+    pub fn log(&self, what: &'static str, reason: impl fmt::Display) {
+        let cause = Cause {
+            level: Level::WARN,
+            what,
+            site: &self.site,
+            subject: &self.settings.issuer,
+        };
+        if cause.may_be_logged() {
+            tracing::warn!(site = %self.site, provider = %self.settings.issuer, "{what}: {reason}");
+        }
+    }
+}

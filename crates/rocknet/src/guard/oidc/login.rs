@@ -1,0 +1,77 @@
+//! Beginning of a login: the redirect to the provider.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rocknet_handler::guard::{Check, GuardContext};
+use rocknet_oidc::{AuthorizationRequest, PendingLogin, ProviderMetadata};
+use rocknet_proto::fields::KnownField;
+use rocknet_proto::method::Method;
+use rocknet_proto::request::Request;
+use rocknet_proto::status::Status;
+
+use super::client::OidcClient;
+use super::deadline::within;
+use super::responses::{unavailable, uncached, with_cookies};
+use super::scope::RequestScope;
+use crate::fixed;
+use crate::oidc::ProviderFailure;
+use crate::response::Response;
+use crate::services::Services;
+use crate::values;
+
+/// Returns true if a browser opens a page with this request, so that a redirect to another site is useful. Requests of
+/// scripts, programs and embedded resources could not follow it.
+pub(super) fn is_navigation(request: &Request<'_>) -> bool {
+    if request.method != Method::Get || request.upgrade.is_some() {
+        return false;
+    }
+    match request.fields.get(KnownField::SecFetchMode) {
+        Some(mode) => mode.eq_ignore_ascii_case(b"navigate"),
+        None => {
+            let mut accepted = request.fields.get_all(KnownField::Accept);
+            accepted.any(|line| memchr::memmem::find(line, b"text/html").is_some())
+        }
+    }
+}
+
+/// Redirects a browser to the provider.
+pub(super) fn begin(client: &Arc<OidcClient>, scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
+    let redirect_uri = format!("{}{}", scope.origin, client.settings.callback);
+    let target = values::origin_form(context.request);
+    let begun = PendingLogin::begin(redirect_uri, target, scope.now)
+        .and_then(|login| client.login_cookies(&login, scope).map(|cookies| (login, cookies)));
+    let Some((login, cookies)) = begun else {
+        return Check::Decided(Err(Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))));
+    };
+    if let Some(metadata) = client.provider.current_metadata() {
+        return Check::Decided(Err(Box::new(redirect(client, &login, &cookies, &metadata))));
+    }
+    let (client, services) = (Arc::clone(client), Rc::clone(context.services));
+    Check::Deferred(Box::pin(async move {
+        Err(Box::new(match metadata(&client, &services).await {
+            Ok(metadata) => redirect(&client, &login, &cookies, &metadata),
+            Err(failure) => unavailable(&client, &failure),
+        }))
+    }))
+}
+
+/// Returns the metadata of the provider, within the time that is left to it.
+pub(super) async fn metadata(
+    client: &OidcClient,
+    services: &Rc<Services>,
+) -> Result<Arc<ProviderMetadata>, ProviderFailure> {
+    let timeout = client.settings.timeout;
+    // Twice, because the request may wait for that of another login first.
+    let result = within(services, 2 * timeout, client.provider.metadata(timeout)).await;
+    result.unwrap_or_else(|| Err(ProviderFailure::timed_out()))
+}
+
+fn redirect(client: &OidcClient, login: &PendingLogin, cookies: &[String], metadata: &ProviderMetadata) -> Response {
+    let location = login.url(&AuthorizationRequest {
+        endpoint: &metadata.authorization_endpoint,
+        client_id: &client.settings.client_id,
+        scope: &client.scope,
+    });
+    with_cookies(uncached(fixed::redirect(Status::FOUND, location)), cookies)
+}

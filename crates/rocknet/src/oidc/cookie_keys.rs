@@ -1,0 +1,182 @@
+//! Keys of cookies, kept in the state folder so that sessions survive a restart.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rocknet_config::model::Priority;
+use rocknet_handler::services::Services;
+use rocknet_oidc::KeyRing;
+
+use crate::certificates::storage::{Access, FileStorage, Storage};
+
+/// Path of the file with the keys in the state folder.
+const ITEM: &str = "oidc/keys";
+
+/// Keys of cookies of a server.
+#[derive(Default)]
+pub struct CookieKeys {
+    state: Mutex<KeyState>,
+    /// True while a job replaces the newest key.
+    is_rotating: AtomicBool,
+}
+
+#[derive(Default)]
+struct KeyState {
+    /// `None` until the keys are needed for the first time.
+    ring: Option<Arc<KeyRing>>,
+    /// Folder in which the keys are kept; `None` if they last as long as the process.
+    storage: Option<FileStorage>,
+}
+
+impl CookieKeys {
+    /// Reads the keys from the state folder, or stores new ones there. A second call does nothing.
+    pub fn open_store(&self, folder: &Path) {
+        let mut state = self.state();
+        if state.storage.is_some() {
+            return;
+        }
+        let storage = FileStorage::new(folder);
+        match load(&storage, unix_s()) {
+            Ok(ring) => {
+                *state = KeyState {
+                    ring: ring.or(state.ring.take()),
+                    storage: Some(storage),
+                }
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "sessions of `oidc` last until the next restart, because {ITEM} in the state folder cannot be \
+                     used: {error}"
+                );
+            }
+        }
+    }
+
+    /// Returns the keys; `None` if the system has no random numbers.
+    pub fn ring(&self) -> Option<Arc<KeyRing>> {
+        let mut state = self.state();
+        if state.ring.is_none() {
+            state.ring = KeyRing::random(unix_s()).map(Arc::new);
+        }
+        state.ring.clone()
+    }
+
+    /// Replaces the newest key in the background if it is old enough.
+    pub fn rotate_if_due(self: &Arc<Self>, ring: &KeyRing, services: &Rc<Services>) {
+        let now = unix_s();
+        if !ring.is_rotation_due(now) || self.is_rotating.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let keys = Arc::clone(self);
+        let job = services.pool.spawn(Priority::Low, move || keys.rotate(now));
+        if job.is_rejected() {
+            self.is_rotating.store(false, Ordering::Relaxed);
+        }
+        job.detach();
+    }
+
+    fn rotate(&self, now: u64) {
+        let (storage, ring) = {
+            let state = self.state();
+            (state.storage.clone(), state.ring.clone())
+        };
+        let in_memory = || ring.and_then(|ring| ring.rotated(now)).map(Arc::new);
+        let rotated = match storage.map(|storage| load(&storage, now)) {
+            Some(Ok(stored)) => stored,
+            Some(Err(error)) => {
+                tracing::warn!(
+                    "the new key of `oidc` lasts until the next restart, because {ITEM} in the state folder \
+                                cannot be replaced: {error}"
+                );
+                in_memory()
+            }
+            None => in_memory(),
+        };
+        if rotated.is_some() {
+            self.state().ring = rotated;
+        }
+        self.is_rotating.store(false, Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, KeyState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads the stored keys. If the newest one is too old, it is replaced. If there are no keys, or if they are damaged,
+/// new ones are stored. `None` if the system has no random numbers.
+fn load(storage: &FileStorage, now: u64) -> std::io::Result<Option<Arc<KeyRing>>> {
+    let stored = storage.read(ITEM)?;
+    let ring = stored.as_deref().and_then(KeyRing::parse);
+    if stored.is_some() && ring.is_none() {
+        tracing::warn!("{ITEM} in the state folder was damaged and is replaced; users have to log in again");
+    }
+    match ring {
+        Some(ring) if !ring.is_rotation_due(now) => Ok(Some(Arc::new(ring))),
+        Some(ring) => store(storage, ring.rotated(now)),
+        None => store(storage, KeyRing::random(now)),
+    }
+}
+
+fn store(storage: &FileStorage, ring: Option<KeyRing>) -> std::io::Result<Option<Arc<KeyRing>>> {
+    if let Some(ring) = &ring {
+        storage.write(ITEM, &ring.to_stored(), Access::Owner)?;
+    }
+    Ok(ring.map(Arc::new))
+}
+
+/// Returns the Unix time in seconds.
+fn unix_s() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn keys_survive_a_restart_and_are_private() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = CookieKeys::default();
+        keys.open_store(folder.path());
+        let ring = keys.ring().expect("keys");
+        let sealed = ring.seal("x", b"a").expect("a value");
+        let file = std::fs::metadata(folder.path().join(ITEM)).expect("a file");
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+        let next = CookieKeys::default();
+        next.open_store(folder.path());
+        let opened = next.ring().expect("keys").open("x", &sealed, unix_s());
+        assert_eq!(opened.as_deref(), Some(&b"a"[..]));
+        // Rotation keeps what was sealed.
+        next.rotate(unix_s() + 30 * 24 * 60 * 60);
+        let rotated = next.ring().expect("keys");
+        assert!(rotated.open("x", &sealed, unix_s()).is_some());
+        let sealed = rotated.seal("x", b"b").expect("a value");
+        assert!(ring.open("x", &sealed, unix_s()).is_none());
+        let third = CookieKeys::default();
+        third.open_store(folder.path());
+        assert!(third.ring().expect("keys").open("x", &sealed, unix_s()).is_some());
+    }
+
+    #[test]
+    fn damaged_and_unusable_files_are_no_obstacle() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage = FileStorage::new(folder.path());
+        storage.write(ITEM, b"junk", Access::Owner).expect("written");
+        let keys = CookieKeys::default();
+        keys.open_store(folder.path());
+        assert!(keys.ring().is_some());
+        let stored = storage.read(ITEM).expect("readable").expect("a file");
+        assert!(KeyRing::parse(&stored).is_some());
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").expect("a file");
+        let keys = CookieKeys::default();
+        keys.open_store(&file);
+        assert!(keys.ring().is_some());
+    }
+}
