@@ -21,7 +21,8 @@ pub(super) fn warn_without_tls(check: &mut Check<'_>, server: &Server, sites: &[
             Listen::Unix(_) => false,
         };
         if !redirects
-            && settings.any(|settings| settings.auth.is_some() || settings.has_external_auth())
+            && settings
+                .any(|settings| settings.auth.is_some() || settings.forward_auth.is_some() || settings.oidc.is_some())
             && site.listen.iter().any(is_read_by_others)
         {
             let message = "this site receives passwords for `auth` without TLS";
