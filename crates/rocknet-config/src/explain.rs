@@ -123,6 +123,9 @@ fn rendered_rule(rule: &Rule) -> String {
             words.extend(body.iter().map(|body| format!("body = {}", quoted(&truncated(body)))));
         }
     }
+    if rule.resolved {
+        words.push("resolved = true".to_owned());
+    }
     if rule.last {
         words.push("last = true".to_owned());
     }

@@ -35,6 +35,7 @@ fn row_of(section: Section, name: &str) -> Option<(String, bool)> {
                 "forward",
                 "headers",
                 "user_field",
+                "sign_in",
                 "timeout",
                 "signed",
                 "certificate",
