@@ -47,7 +47,13 @@ pub(crate) async fn look_up(
     if !stored.variation.matches(&request.fields) {
         return None;
     }
-    if cached.memory.put(key, &stored, &is_current) == Err(NotStored::Purged) || !is_current() {
+    let stored = match cached.memory.put_older(key, &stored, &request.fields, &is_current) {
+        Err(NotStored::Purged) => return None,
+        // Another request has received it during the read.
+        Ok(Some(newer)) => newer,
+        Ok(None) | Err(_) => stored,
+    };
+    if !is_current() {
         return None;
     }
     disk.count_hit();

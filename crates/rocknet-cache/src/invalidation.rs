@@ -16,7 +16,13 @@ impl CachedRoute {
         let is_secure = exchange.tls.is_some();
         let drop_target = |target: &[u8]| {
             let mut prefix = Key::new();
-            key::of_uri(&mut prefix, &self.route, is_secure, request.authority, target);
+            key::of_uri(
+                &mut prefix,
+                &self.route.label.site,
+                is_secure,
+                request.authority,
+                target,
+            );
             self.responses.invalidate(&self.memory, &prefix);
         };
         // The key of a request that the rules have rewritten has more parts.

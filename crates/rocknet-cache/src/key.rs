@@ -20,6 +20,10 @@ use crate::ambiguity;
 /// Maximum length of a key in bytes. Requests with a longer key are not cached.
 pub const MAX_KEY: usize = 4096;
 
+/// Version of the rules by which keys and [`Variation`](crate::vary::Variation)s are made, and by which requests are
+/// cached. Responses on disk of another version are not used.
+pub const RULES: u32 = 1;
+
 /// A key. Most keys need no allocation.
 pub type Key = SmallVec<[u8; 256]>;
 
@@ -112,7 +116,13 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
     let mut key = Key::new();
     match template {
         None => {
-            of_uri(&mut key, route, is_secure, request.authority, request.target);
+            of_uri(
+                &mut key,
+                &route.label.site,
+                is_secure,
+                request.authority,
+                request.target,
+            );
             if is_rewritten(request) {
                 key.extend_from_slice(request.path);
                 key.push(b'?');
@@ -253,8 +263,8 @@ pub fn parts(key: &[u8]) -> Option<KeyParts<'_>> {
 }
 
 /// Appends the part that every key of a URI begins with. `target`: path and query.
-pub fn of_uri(key: &mut Key, route: &Route, is_secure: bool, authority: &[u8], target: &[u8]) {
-    key.extend_from_slice(route.label.site.as_bytes());
+pub fn of_uri(key: &mut Key, site: &str, is_secure: bool, authority: &[u8], target: &[u8]) {
+    key.extend_from_slice(site.as_bytes());
     key.push(SEPARATOR);
     key.push(if is_secure { b's' } else { b'p' });
     let authority = without_default_port(authority, is_secure);
@@ -293,9 +303,11 @@ fn of_forwarded(key: &mut Key, request: &Request<'_>, route: &Route, peer: Clien
 
 #[cfg(test)]
 mod tests {
+    use rocknet_handler::response::FieldList;
     use rocknet_proto::request::{OwnedRequest, Version};
 
     use super::*;
+    use crate::vary::Variation;
 
     #[test]
     fn only_the_same_overriding_fields_are_recognized() {
@@ -370,5 +382,45 @@ mod tests {
         ] {
             assert_eq!(is_override(name.as_bytes()), expected, "{name}");
         }
+    }
+
+    /// If this test has to be adapted, increase [`RULES`], so that responses on disk are not used any longer.
+    #[test]
+    fn the_rules_are_those_of_their_version() {
+        assert_eq!(RULES, 1);
+        let names = |names: &[&[u8]]| names.join(&b' ').escape_ascii().to_string();
+        assert_eq!(
+            names(&OVERRIDE_PREFIXES),
+            "x-forwarded- x-original- x-rewrite- x-http-method"
+        );
+        assert_eq!(
+            names(&OVERRIDES),
+            "x-host x-method-override x-scheme x-url-scheme front-end-https x-arr-ssl"
+        );
+        let plain = OwnedRequest::synthetic_get(
+            Version::Http11,
+            b"h",
+            b"/",
+            &[(KnownField::AcceptEncoding, b"GZIP, br")],
+        );
+        let request = plain.with_replaced_fields(
+            &[],
+            &[(b"X-Scheme", b"a"), (b"X-Forwarded-For", b"b"), (b"X_Host", b"c")],
+        );
+        let mut key = Key::new();
+        of_uri(&mut key, "site", true, b"Example.com:443", b"/A?b");
+        append_overrides(&mut key, &request.view());
+        let expected = r"site\x00sexample.com\x00/A?b\x00\x00x-scheme:a\x00x_host:c";
+        assert_eq!(key.escape_ascii().to_string(), expected);
+        let mut fields = FieldList::default();
+        fields.add("Vary", "Accept-Encoding, X-Scheme");
+        let variation = Variation::of(&fields, &request.view().fields, &["group".to_owned()], &[]);
+        let variation = variation.expect("a variation");
+        let selectors = variation.selectors().iter().map(|(name, value)| {
+            let value = value.as_deref().unwrap_or(b"-");
+            format!("{}={}", name.escape_ascii(), value.escape_ascii())
+        });
+        let selectors: Vec<_> = selectors.collect();
+        assert_eq!(selectors, ["cookie;group=-", "accept-encoding=gzip,br", "x-scheme=a"]);
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
 use super::folder::Folder;
+use super::index::Entry;
 use super::log::Phase;
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
@@ -51,8 +52,11 @@ pub(super) fn keep_used(
             continue;
         };
         let mut log = shared.log();
+        // At the end of the log it would come before a newer response that depends on other fields.
+        let is_outdated = |other: &Entry| other.position > position && other.names != entry.names;
         // Changes wait for the lock, so the response is still valid when it is appended.
         if log.phase != Phase::Open
+            || shared.index.find(header.hash).iter().any(is_outdated)
             || !log.has_room(header.length())
             || shared.index.at(header.hash, position).is_none()
             || shared.is_banned(position, &response)

@@ -13,14 +13,16 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::key;
+
 /// File that one process holds a lock on.
 const LOCK: &str = "lock";
 /// File that describes the segments.
 const STATE: &str = "state";
 /// Name of the next version of this file.
 const NEW_STATE: &str = "state.new";
-/// First line of this file: format and version.
-const FORMAT: &str = "rocknet-responses 1";
+/// Version of the files.
+const VERSION: u32 = 1;
 /// Maximum size of this file in bytes.
 const MAX_STATE: u64 = 4096;
 /// End of the names of segments.
@@ -50,6 +52,12 @@ pub(super) fn boot_id() -> String {
     id.trim().to_owned()
 }
 
+/// Returns the first line of the state file: the versions of the files and of the rules of keys. Responses that were
+/// stored under other rules are not used.
+fn format() -> String {
+    format!("rocknet-responses {VERSION} keys {}", key::RULES)
+}
+
 impl State {
     /// Returns the state of a new log.
     pub fn new() -> State {
@@ -68,12 +76,12 @@ impl State {
 
     fn render(&self) -> String {
         let end = if self.is_closed { "closed" } else { "open" };
-        format!("{FORMAT}\n{:016x}\n{}\n{end}\n", self.seed, self.boot)
+        format!("{}\n{:016x}\n{}\n{end}\n", format(), self.seed, self.boot)
     }
 
     fn parse(text: &str) -> Option<State> {
         let mut lines = text.lines();
-        if lines.next()? != FORMAT {
+        if lines.next()? != format() {
             return None;
         }
         let seed = u64::from_str_radix(lines.next()?, 16).ok()?;
@@ -325,8 +333,9 @@ mod tests {
         assert!(closed(true).is_complete() && !closed(false).is_complete());
         for text in [
             "",
-            "rocknet-responses 2\n0\n\nopen\n",
-            "rocknet-responses 1\nx\n\nopen\n",
+            "rocknet-responses 1\n0\n\nopen\n",
+            &format!("rocknet-responses 1 keys {}\n0\n\nopen\n", key::RULES + 1),
+            &format!("{}\nx\n\nopen\n", format()),
         ] {
             assert_eq!(State::parse(text), None, "{text}");
         }

@@ -123,6 +123,8 @@ pub(super) struct Log {
     pub waiting: VecDeque<Record>,
     waiting_bytes: u64,
     pub early: EarlyChanges,
+    /// True if a change came after the end of the log, so that it is not recorded.
+    pub is_late: bool,
     /// True if the thread must write at once.
     pub is_urgent: bool,
     /// True once too many records wait, so that the thread must empty the log.
@@ -144,6 +146,7 @@ impl Log {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             early: EarlyChanges::default(),
+            is_late: false,
             is_urgent: false,
             is_overrun: false,
         }
@@ -159,15 +162,18 @@ impl Log {
         };
     }
 
-    /// Drops what waits, and collects changes until the log is open again.
+    /// Drops what waits, and collects changes until the log is open again. It must be emptied before, because changes
+    /// may have waited.
     pub fn close(&mut self, is_overrun: bool) {
         let phase = match self.phase {
             Phase::Closed => Phase::Closed,
             Phase::Opening | Phase::Open => Phase::Opening,
         };
+        self.early.lose();
         *self = Log {
             phase,
             early: std::mem::take(&mut self.early),
+            is_late: self.is_late,
             is_overrun,
             ..Log::new()
         };

@@ -25,6 +25,8 @@ pub(super) enum RecoveryError {
     Closed,
     /// Reading took too long.
     TooLong,
+    /// The last segment is damaged, so removals and purges of all responses may be missing.
+    Damaged,
     /// The index cannot be read.
     System(io::Error),
 }
@@ -66,8 +68,13 @@ impl Window<'_> {
 ///
 /// A removal or purge may be missing in a part that is damaged, so all responses before it are dropped. Only the end of
 /// the last segment may be torn, because a killed process was writing there. It is cut off, so that the segment is
-/// whole from then on.
-pub(super) fn replay(shared: &Shared, segments: &[(u32, u64)], now_unix: u64) -> Result<(), RecoveryError> {
+/// whole from then on. `was_closed`: the last process has ended in order, so nothing may be torn.
+pub(super) fn replay(
+    shared: &Shared,
+    segments: &[(u32, u64)],
+    was_closed: bool,
+    now_unix: u64,
+) -> Result<(), RecoveryError> {
     let deadline = Instant::now() + MAX_TIME;
     let Some(folder) = shared.folder() else { return Ok(()) };
     let mut previous = None;
@@ -83,14 +90,14 @@ pub(super) fn replay(shared: &Shared, segments: &[(u32, u64)], now_unix: u64) ->
         }
         previous = Some(*number);
         let is_last = count + 1 == segments.len();
-        let end = replay_segment(shared, &folder, *number, *size, now_unix).map_err(RecoveryError::System)?;
-        if end == *size {
-            continue;
-        }
-        shared.stats.torn.fetch_add(1, Ordering::Relaxed);
-        match is_last {
-            true => folder.truncate_segment(*number, end).map_err(RecoveryError::System)?,
-            false => forget(shared, *number, "it is damaged"),
+        match replay_segment(shared, &folder, *number, *size, now_unix).map_err(RecoveryError::System)? {
+            SegmentEnd::Whole => {}
+            SegmentEnd::Torn(end) if is_last && !was_closed => {
+                shared.stats.torn.fetch_add(1, Ordering::Relaxed);
+                folder.truncate_segment(*number, end).map_err(RecoveryError::System)?;
+            }
+            _ if is_last => return Err(RecoveryError::Damaged),
+            _ => forget(shared, *number, "it is damaged"),
         }
     }
     Ok(())
@@ -104,8 +111,18 @@ fn forget(shared: &Shared, segment: u32, why: &str) {
     shared.bans().clear();
 }
 
-/// Reads a segment, and returns the end of its last record.
-fn replay_segment(shared: &Shared, folder: &Folder, number: u32, size: u64, now_unix: u64) -> io::Result<u64> {
+/// End of a segment.
+enum SegmentEnd {
+    /// The last record ends with the segment.
+    Whole,
+    /// Only the beginning of the last record was written, at this offset.
+    Torn(u64),
+    /// A header is damaged, and the records after it are not known.
+    Damaged,
+}
+
+/// Reads a segment.
+fn replay_segment(shared: &Shared, folder: &Folder, number: u32, size: u64, now_unix: u64) -> io::Result<SegmentEnd> {
     let file = folder.open_segment(number)?;
     let mut window = Window {
         file: &file,
@@ -118,10 +135,16 @@ fn replay_segment(shared: &Shared, folder: &Folder, number: u32, size: u64, now_
             segment: number,
             offset: u32::try_from(at).unwrap_or(u32::MAX),
         };
-        let header = Header::decode(window.get(at, HEADER)?).filter(|header| header.position == position);
-        let Some(header) = header.filter(|header| at + header.length() <= size) else {
-            break;
+        let bytes = window.get(at, HEADER)?;
+        if bytes.len() < HEADER {
+            return Ok(SegmentEnd::Torn(at));
+        }
+        let Some(header) = Header::decode(bytes).filter(|header| header.position == position) else {
+            return Ok(SegmentEnd::Damaged);
         };
+        if at + header.length() > size {
+            return Ok(SegmentEnd::Torn(at));
+        }
         let head = window.get(at + HEADER as u64, header.head as usize)?;
         let is_intact = head.len() == header.head as usize && record::crc(head) == header.head_crc;
         match (header.kind, is_intact.then_some(head)) {
@@ -136,7 +159,7 @@ fn replay_segment(shared: &Shared, folder: &Folder, number: u32, size: u64, now_
         }
         at += header.length();
     }
-    Ok(at)
+    Ok(SegmentEnd::Whole)
 }
 
 /// Adds a response to the index. One that is damaged or expired still takes the place of older ones.

@@ -165,16 +165,30 @@ impl Shared {
     /// Sets the end of the records of earlier processes.
     pub fn set_first(&self, first: Position) {
         self.written.store(first.to_number(), Ordering::Release);
+        self.flushed.notify_all();
     }
 
-    /// Waits until all records were written that wait now. Returns false after `time`.
+    /// Waits until all changes so far were written. Returns false after `time`, and if changes came too late.
     pub fn flush(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         let mut log = self.log();
-        let end = log.next.to_number();
         log.is_urgent = true;
         self.wake.notify_one();
-        while log.phase == Phase::Open && self.written.load(Ordering::Acquire) < end {
+        let mut end = None;
+        loop {
+            let is_done = match log.phase {
+                Phase::Opening => log.early.is_empty(),
+                Phase::Closed if self.is_discarded.load(Ordering::SeqCst) => true,
+                Phase::Closed if log.is_late || !log.early.is_empty() => return false,
+                // Changes before the log was open are appended when it opens.
+                Phase::Open | Phase::Closed => {
+                    let end = *end.get_or_insert(log.next.to_number());
+                    self.written.load(Ordering::Acquire) >= end
+                }
+            };
+            if is_done {
+                return true;
+            }
             let Some(left) = deadline.checked_duration_since(Instant::now()) else {
                 return false;
             };
@@ -184,7 +198,6 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
-        true
     }
 
     /// Returns the number of the list of names of a variation.
@@ -273,7 +286,7 @@ impl Shared {
                     self.after_change(log);
                 }
             }
-            Phase::Closed => {}
+            Phase::Closed => log.is_late = true,
         }
     }
 
@@ -298,7 +311,7 @@ impl Shared {
             match log.phase {
                 Phase::Opening => log.early.purge(purge),
                 Phase::Open => self.append_purge(&mut log, purge),
-                Phase::Closed => {}
+                Phase::Closed => log.is_late = true,
             }
         }
         self.after_change(log);

@@ -479,3 +479,143 @@ fn a_store_that_is_turned_off_leaves_nothing() {
     store.stop();
     assert!(!path.join("00000000.log").exists());
 }
+
+/// Headers that are damaged in the last segment may be those of removals.
+#[test]
+fn damage_in_the_last_segment_brings_no_response_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("responses");
+    let segment = "00000000.log";
+    let store = Opened::new(&path);
+    store.put("a", "a");
+    store.flush();
+    let second = fs::metadata(path.join(segment)).expect("a segment").len() as usize;
+    store.put("b", "b");
+    store.0.remove(&key("a"));
+    store.flush();
+    let killed = folder.path().join("killed");
+    copy(&path, &killed);
+    let mut bytes = fs::read(killed.join(segment)).expect("a segment");
+    bytes[second] ^= 1;
+    fs::write(killed.join(segment), &bytes).expect("a segment");
+    // After the end in order, no record is torn.
+    store.stop();
+    let bytes = fs::read(path.join(segment)).expect("a segment");
+    fs::write(path.join(segment), &bytes[..bytes.len() - 1]).expect("a segment");
+    for path in [&path, &killed] {
+        for _ in 0..2 {
+            let store = Opened::new(path);
+            assert_eq!((store.body("a"), store.body("b")), (None, None));
+            store.stop();
+        }
+    }
+}
+
+/// A purge is not reported as recorded before it is.
+#[test]
+fn a_purge_waits_until_the_log_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("responses");
+    let old = Opened::new(&path);
+    old.put("a", "a");
+    old.flush();
+    let new = DiskStore::start(path.clone(), 16 * MIB as u64, |_| false).expect("a thread");
+    assert!(new.flush(Duration::ZERO));
+    new.purge(&[Purge::everything()]);
+    assert!(!new.flush(Duration::from_millis(10)));
+    old.0.close();
+    let new = Opened(new);
+    new.flush();
+    let killed = folder.path().join("killed");
+    copy(&path, &killed);
+    assert_eq!(Opened::new(&killed).body("a"), None);
+    // The old process cannot record changes any longer.
+    assert!(old.0.flush(DEADLINE));
+    old.0.remove(&key("b"));
+    assert!(!old.0.flush(DEADLINE));
+    new.stop();
+}
+
+#[test]
+fn a_kept_response_does_not_take_the_place_of_a_newer_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("responses");
+    let store = Opened::new(&path);
+    let body = "x".repeat(200_000);
+    store.put("a", "old");
+    store.flush();
+    assert_eq!(store.body("a").as_deref(), Some("old"));
+    let mut last = 0;
+    let mut fill = |count| {
+        for _ in 0..count {
+            last += 1;
+            store.put(&last.to_string(), &body);
+            store.flush();
+        }
+    };
+    fill(12);
+    // From now on, the response depends on a field.
+    let mut vary = rocknet_proto::fields::FieldList::default();
+    vary.add("Vary", "Accept-Language");
+    let mut newer = stored("max-age=600", "new");
+    newer.variation = Variation::of(&vary, &request("de").view().fields, &[], &[]).expect("a variation");
+    store.0.put(&key("a"), &newer, moment(), || true);
+    store.flush();
+    while path.join("00000000.log").exists() {
+        fill(1);
+    }
+    fill(2);
+    assert_eq!(store.body("a").as_deref(), Some("new"));
+    store.stop();
+    assert_eq!(Opened::new(&path).body("a").as_deref(), Some("new"));
+}
+
+/// A store that is turned off while another process still uses the folder is emptied afterwards.
+#[test]
+fn a_store_that_is_turned_off_before_it_is_open_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("responses");
+    let store = Opened::new(&path);
+    store.put("a", "a");
+    store.stop();
+    let held = folder::Folder::open(&path).expect("a folder");
+    assert!(held.is_some());
+    let new = DiskStore::start(path.clone(), 16 * MIB as u64, |_| false).expect("a thread");
+    new.discard();
+    drop(held);
+    assert!(new.stop(Instant::now() + DEADLINE));
+    assert!(!path.join("00000000.log").exists());
+}
+
+#[test]
+fn the_oldest_segments_make_room_for_the_state() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let path = parent.path().join("responses");
+    let folder = Arc::new(folder::Folder::open(&path).expect("a folder").expect("the lock"));
+    for number in 0..3 {
+        drop(folder.create_segment(number).expect("a segment"));
+    }
+    let shared = Shared::new(path, 16 * MIB as u64);
+    let mut writer = writer::Writer {
+        shared: &shared,
+        folder: Arc::clone(&folder),
+        is_in_memory: &|_| false,
+        seed: 0,
+        segment_size: 1 << 20,
+        segments: folder.segments().expect("segments").into(),
+        active: None,
+        end: 0,
+        buffer: Vec::new(),
+    };
+    let full = || std::io::Error::from(rustix::io::Errno::NOSPC);
+    let write = |left: usize| {
+        move |folder: &folder::Folder| match folder.segments()?.len() > left {
+            true => Err(full()),
+            false => Ok(()),
+        }
+    };
+    writer.write_small(write(1)).expect("room");
+    assert_eq!(folder.segments().expect("segments"), [(2, 0)]);
+    writer.write_small(write(0)).expect("room");
+    assert!(writer.write_small(|_| Err::<(), _>(full())).is_err());
+}

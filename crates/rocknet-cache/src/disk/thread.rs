@@ -5,7 +5,8 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::eviction::IsInMemory;
 use super::folder::{Folder, State, boot_id};
@@ -16,6 +17,9 @@ use super::writer::{WRITE, Writer};
 
 /// Time between two attempts to take the lock of another process.
 const LOCK_RETRY: Duration = Duration::from_millis(500);
+
+/// Time for which a log that is not used any longer waits for another process, such as the old one of an upgrade.
+const DISCARD_WAIT: Duration = Duration::from_secs(60);
 
 /// Time until the log is opened again after an error.
 const ERROR_RETRY: Duration = Duration::from_secs(60);
@@ -49,8 +53,11 @@ pub(super) fn run(shared: &Shared, is_in_memory: &IsInMemory) {
 
 fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
     let (mut must_clear, mut reported) = (false, String::new());
-    // Changes that were made before the log was open have to reach it, even if the server stops.
-    while !shared.is_closing() || !shared.log().early.is_empty() {
+    let mut discard_until = None;
+    let is_discarded = || shared.is_discarded.load(Ordering::SeqCst);
+    // Changes that were made before the log was open have to reach it, even if the server stops. A log that is not used
+    // any longer has to be emptied, even if it was not open.
+    while !shared.is_closing() || is_discarded() || !shared.log().early.is_empty() {
         shared.close_if_due();
         let mut report = |message: String, is_error: bool| {
             let path = shared.path.display();
@@ -61,7 +68,7 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
             }
             reported = message;
         };
-        match Writer::open(shared, is_in_memory, must_clear) {
+        match Writer::open(shared, is_in_memory, must_clear || is_discarded()) {
             Ok(Some(mut writer)) => {
                 reported.clear();
                 match writer.serve() {
@@ -79,7 +86,18 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
                     }
                 }
             }
-            Ok(None) | Err(RecoveryError::System(_)) if shared.is_closing() => return,
+            Ok(None) | Err(RecoveryError::System(_)) if shared.is_closing() => {
+                let until = *discard_until.get_or_insert_with(|| Instant::now() + DISCARD_WAIT);
+                if !is_discarded() || Instant::now() >= until {
+                    let path = shared.path.display();
+                    tracing::warn!(
+                        "response cache on disk: {path}: it cannot be used at the end of the server, so purges and \
+                         changes are missing there; delete the folder if no other process uses it"
+                    );
+                    return;
+                }
+                thread::sleep(LOCK_RETRY);
+            }
             Ok(None) => {
                 report(
                     "another process uses it; this one continues with it afterwards".to_owned(),
@@ -91,7 +109,7 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
                 report(format!("{error}; it is tried again each minute"), true);
                 shared.pause(ERROR_RETRY);
             }
-            Err(RecoveryError::Closed | RecoveryError::TooLong) => {}
+            Err(RecoveryError::Closed | RecoveryError::TooLong | RecoveryError::Damaged) => {}
         }
     }
 }
@@ -144,22 +162,24 @@ impl<'s> Writer<'s> {
                 State::new()
             }
         };
+        let was_closed = state.is_closed;
         let current = State {
             boot: boot_id(),
             is_closed: false,
             ..state
         };
-        // On disk before the first change of the segments.
-        self.folder.set_state(&current).map_err(system)?;
         self.seed = current.seed;
         self.segments = self.folder.segments().map_err(system)?.into();
+        // On disk before the first change of the segments, except that the oldest ones may be dropped.
+        self.write_small(|folder| folder.set_state(&current)).map_err(system)?;
         shared.set_folder(Some(Arc::clone(&self.folder)), self.seed);
-        let result = recovery::replay(shared, self.segments.make_contiguous(), unix_s());
+        let result = recovery::replay(shared, self.segments.make_contiguous(), was_closed, unix_s());
         match result {
             Ok(()) | Err(RecoveryError::Closed) => {}
             Err(error) => {
                 let why = match error {
                     RecoveryError::System(error) => error.to_string(),
+                    RecoveryError::Damaged => "its last segment is damaged".to_owned(),
                     _ => "reading its index took too long".to_owned(),
                 };
                 tracing::warn!("response cache on disk: {why}; it was emptied");
@@ -243,8 +263,10 @@ impl<'s> Writer<'s> {
         shared.is_ready.store(false, Ordering::SeqCst);
         log.close(false);
         drop(log);
-        if let Err(error) = self.clear() {
-            tracing::warn!("response cache on disk: it cannot be emptied: {error}");
+        match self.clear() {
+            // Nothing is left to which a change so far could apply.
+            Ok(()) => shared.log().early = EarlyChanges::default(),
+            Err(error) => tracing::warn!("response cache on disk: it cannot be emptied: {error}"),
         }
         self.count_size();
         self.leave();

@@ -66,10 +66,15 @@ impl Writer<'_> {
         self.flush()
     }
 
-    /// Creates a segment. On a full disk, older segments are dropped.
+    /// Creates a segment.
     fn create(&mut self, number: u32) -> io::Result<File> {
+        self.write_small(|folder| folder.create_segment(number))
+    }
+
+    /// Writes a small file. On a full disk, the oldest segments are dropped.
+    pub fn write_small<T>(&mut self, write: impl Fn(&Folder) -> io::Result<T>) -> io::Result<T> {
         loop {
-            match self.folder.create_segment(number) {
+            match write(&self.folder) {
                 Err(error) if is_full(&error) && self.drop_oldest()? => {}
                 result => return result,
             }

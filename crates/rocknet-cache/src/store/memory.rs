@@ -328,6 +328,43 @@ impl MemoryStore {
         })
     }
 
+    /// Stores a response from disk, which is older than those in memory. If a request with these fields selects one of
+    /// those, it returns that response instead. `is_current`: as for [`MemoryStore::put`].
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the response was not stored.
+    pub fn put_older(
+        &self,
+        key: &[u8],
+        stored: &Arc<StoredResponse>,
+        request: &Fields<'_>,
+        is_current: impl FnOnce() -> bool,
+    ) -> Result<Option<Arc<StoredResponse>>, NotStored> {
+        let Some((_layout, shards)) = self.for_insert() else {
+            return Err(NotStored::NoMemory);
+        };
+        let max = shards.max_resource();
+        shards.of(key).change(|resources| {
+            if !is_current() {
+                return Err(NotStored::Purged);
+            }
+            let resource = resources.get(key).map(|entry| entry.resource);
+            if let Some(newer) = resource.as_ref().and_then(|resource| resource.select(request)) {
+                return Ok(Some(Arc::clone(newer)));
+            }
+            let newer = resource.iter().flat_map(|resource| &resource.variants);
+            let variants: Vec<_> = std::iter::once(stored).chain(newer).cloned().collect();
+            let size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
+            if variants.len() > MAX_VARIANTS || size > max {
+                return Err(NotStored::Body);
+            }
+            let uncacheable_until_ms = resource.map_or(0, |resource| resource.uncacheable_until_ms);
+            resources.insert(key.into(), Entry::new(Resource::new(variants, uncacheable_until_ms)));
+            Ok(None)
+        })
+    }
+
     /// Remembers until an uptime that the responses for a key are not stored.
     pub fn mark_uncacheable(&self, key: &[u8], until_ms: u64) {
         let Some((_layout, shards)) = self.for_insert() else {

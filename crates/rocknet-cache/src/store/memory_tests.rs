@@ -165,3 +165,33 @@ fn a_resource_is_retired_when_it_leaves_the_store() {
         assert_eq!(is_same, change == "resized", "{change}");
     }
 }
+
+#[test]
+fn a_response_of_the_disk_replaces_none_in_memory() {
+    let store = MemoryStore::new(MIN_SHARD);
+    let request = |language: &[u8]| {
+        OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[(KnownField::AcceptLanguage, language)])
+    };
+    let (de, en) = (request(b"de"), request(b"en"));
+    let (de, en) = (de.view(), en.view());
+    let put = |stored: &Arc<StoredResponse>, is_current: bool| store.put_older(b"a", stored, &de.fields, || is_current);
+    let selected = |fields| {
+        let resource = store.get(b"a")?;
+        Some(resource.select(fields)?.body.len())
+    };
+    let old = stored(1);
+    assert_eq!(put(&old, false).err(), Some(NotStored::Purged));
+    assert!(store.get(b"a").is_none());
+    // While the response was read, another request has received a newer one.
+    assert_eq!(store.put(b"a", &stored(2), || true), Ok(()));
+    let newer = put(&old, true).expect("a response").expect("the newer response");
+    assert_eq!((newer.body.len(), selected(&de.fields)), (2, Some(2)));
+    // The newer response is for other requests, and stays the one that these get.
+    store.remove(b"a");
+    let mut vary = FieldList::default();
+    vary.add("Vary", "Accept-Language");
+    let variation = Variation::of(&vary, &en.fields, &[], &[]).expect("a variation");
+    assert_eq!(store.put(b"a", &variant(3, variation), || true), Ok(()));
+    assert!(put(&old, true).expect("it is stored").is_none());
+    assert_eq!((selected(&de.fields), selected(&en.fields)), (Some(1), Some(3)));
+}

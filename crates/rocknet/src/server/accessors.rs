@@ -107,15 +107,18 @@ impl Server {
             _ => return Err("only one of url, prefix and tag can be given".to_owned()),
         };
         selected.site.clone_from(site);
-        let responses = &self.shared.registries.responses;
-        let dropped = responses.purge(&[selected]);
-        // After the reply, the purge also applies if the process is killed.
-        if let Some(disk) = responses.disk()
-            && !disk.flush(PURGE_FLUSH)
-        {
-            tracing::warn!("the disk is slow: a purge is not recorded there yet");
+        Ok(self.shared.registries.responses.purge(&[selected]))
+    }
+
+    /// Waits until all purges so far are recorded on disk, so that they also apply if the process is killed. Returns
+    /// false if they are not recorded in time.
+    pub fn record_purges(&self) -> bool {
+        let disk = self.shared.registries.responses.disk();
+        let is_recorded = disk.is_none_or(|disk| disk.flush(PURGE_FLUSH));
+        if !is_recorded {
+            tracing::warn!("response cache on disk: a purge is not recorded there yet");
         }
-        Ok(dropped)
+        is_recorded
     }
 
     /// Returns the I/O back end, and the reason why it was chosen.

@@ -101,7 +101,15 @@ impl MainLoop {
                 let dropped = server
                     .purge_responses(purge)
                     .map_err(|error| ApiError::new(400, error))?;
-                Ok(done(&format!("stored responses of {dropped} addresses were dropped")))
+                let note = match server.record_purges() {
+                    true => "",
+                    false => {
+                        "; on disk the purge is not recorded yet, so it would be lost if the server was killed now"
+                    }
+                };
+                Ok(done(&format!(
+                    "stored responses of {dropped} addresses were dropped{note}"
+                )))
             }
         }
     }
