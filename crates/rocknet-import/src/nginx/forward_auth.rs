@@ -60,7 +60,7 @@ pub(super) fn resolve(server: &mut Directive, upstreams: &Upstreams) -> Vec<Note
         clean(server, &variables, &authorities, &mut notes);
         for location in server.block.as_deref_mut().unwrap_or_default() {
             if location.is("location") {
-                reduce(location, &authorities);
+                reduce(location, &authorities, &original);
                 clean(location, &variables, &authorities, &mut notes);
             }
         }
@@ -398,20 +398,44 @@ fn translated(url: &str, variables: &Variables) -> Option<String> {
 }
 
 /// Reduces the location of an authority that clients cannot request to this property.
-fn reduce(location: &mut Directive, authorities: &Authorities) {
+fn reduce(location: &mut Directive, authorities: &Authorities, server: &Directive) {
     let is_internal = location.children().iter().any(|d| d.is("internal"));
     if !is_internal || !authorities.locations.contains(&location.arguments) {
         return;
     }
-    // Nothing is served at longer names that begin with the path.
+    // An expression also matches below longer names that begin with the path. It would precede other locations there.
     if let LocationMatch::Prefix { path, .. } = matched(location)
         && !path.ends_with('/')
+        && !server.children().iter().any(|other| is_below(other, &path))
     {
-        location.arguments = vec!["=".to_owned(), path];
+        location.arguments = vec!["~".to_owned(), format!("^{}", escaped(&path))];
     }
     if let Some(block) = &mut location.block {
         block.retain(|d| d.is("internal"));
     }
+}
+
+/// Returns true for a location of a longer path that begins with a path.
+fn is_below(location: &Directive, path: &str) -> bool {
+    location.is("location")
+        && match matched(location) {
+            LocationMatch::Exact(own) | LocationMatch::Prefix { path: own, .. } => {
+                own.len() > path.len() && own.starts_with(path)
+            }
+            _ => false,
+        }
+}
+
+/// Returns an expression that matches a text.
+fn escaped(text: &str) -> String {
+    let mut expression = String::new();
+    for c in text.chars() {
+        if c.is_ascii_punctuation() && !"/-_".contains(c) {
+            expression.push('\\');
+        }
+        expression.push(c);
+    }
+    expression
 }
 
 /// Removes directives of a block that RockNet does not need, and replaces variables with fields of the authority by the

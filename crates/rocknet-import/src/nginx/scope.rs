@@ -51,6 +51,8 @@ pub(super) struct Scope<'a> {
     auth: (Option<&'a Directive>, Option<&'a Directive>),
     /// The directive `auth_request`, if it has an authority or is off.
     forward: Option<&'a Directive>,
+    /// Directives of access control and authentication in the named location to which `try_files` leads.
+    named: Vec<&'a Directive>,
     /// True if clients need a password, and true if an authority admits them; set by [`Scope::finish`].
     authentication: (bool, bool),
     /// Settings of global tables: table, key, value and line.
@@ -78,6 +80,7 @@ impl<'a> Scope<'a> {
             hidden: Vec::new(),
             auth: (None, None),
             forward: None,
+            named: Vec::new(),
             authentication: (false, false),
             globals: Vec::new(),
             params: Vec::new(),

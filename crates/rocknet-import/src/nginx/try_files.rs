@@ -134,7 +134,7 @@ fn named_location<'a>(
     }
     for inner in location.children() {
         let is_done = inner.is("rewrite") || inner.name.starts_with("proxy_") && inner.name != "proxy_pass";
-        if !is_done {
+        if !is_done && !scope.collect_named(inner) {
             scope.read(inner, upstreams);
         }
     }
