@@ -103,6 +103,19 @@ impl Reuse for StoredReuse {
             && is_selected()
     }
 
+    fn is_of(&self, stored: &Arc<dyn Stored>) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.stored), Arc::as_ptr(stored))
+    }
+
+    fn memory_size(&self) -> usize {
+        let overrides = if self.overrides.spilled() {
+            self.overrides.capacity()
+        } else {
+            0
+        };
+        size_of::<StoredReuse>() + overrides
+    }
+
     fn count(&self, services: &Services) {
         self.cached.responses.counters.count(services, Counted::Hit);
     }

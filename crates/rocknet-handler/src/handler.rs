@@ -79,6 +79,12 @@ pub trait Reuse {
     /// Returns true if the handler sends this response, whole, in response to a GET or HEAD request.
     fn applies_to(&self, request: &ExchangeRef<'_>) -> bool;
 
+    /// Returns true if the response is made from this stored one.
+    fn is_of(&self, stored: &Arc<dyn Stored>) -> bool;
+
+    /// Returns the memory in use besides that of the stored response, in bytes.
+    fn memory_size(&self) -> usize;
+
     /// Counts a request to which the response was sent.
     fn count(&self, services: &Services);
 }

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -17,7 +18,9 @@ use rocknet_proto::request::Request;
 
 use crate::files::cache::l1::{CachedEndpoint, GuardList};
 use rocknet_handler::Reuse;
+use rocknet_handler::guard::Guard;
 use rocknet_handler::services::WorkerLocal;
+use rocknet_handler::stored::Stored;
 
 /// Maximum time in milliseconds for which a response is sent without a call of its handler, so that the policy by which
 /// the response cache evicts responses gets to know which ones are in use.
@@ -32,8 +35,13 @@ const FORGET_MS: u64 = 5_000;
 /// Maximum number of requests.
 const MAX_SLOTS: usize = 4096;
 
-/// Maximum size of all requests and heads together, in bytes. Bodies are shared with the response cache.
+/// Maximum size of all requests and their responses together, in bytes. A body counts unless the response cache has it,
+/// too.
 const MAX_BYTES: usize = 4 << 20;
+
+/// Divisor for the part of the table that is free at least after requests were forgotten. One response has at most this
+/// part.
+const FREED_PART: usize = 8;
 
 /// Maximum size of a request in bytes: authority, target and `Accept-Encoding`.
 const MAX_REQUEST: usize = 1024;
@@ -98,10 +106,13 @@ pub struct ReadyResponse {
     pub endpoint: Rc<CachedEndpoint>,
     /// Guards that have to admit each request; empty for a site without guards.
     pub guards: GuardList,
+    /// Size in bytes of a body that the response cache does not have.
+    own_body: usize,
 }
 
 impl ReadyResponse {
-    /// Creates a response that may be sent from now on. `body`: empty for a response without one.
+    /// Creates a response that may be sent from now on. `body`: empty for a response without one. `own_body`: size in
+    /// bytes of a body that the response cache does not have.
     pub fn new(
         reuse: Box<dyn Reuse>,
         heads: PreparedHeads,
@@ -109,6 +120,7 @@ impl ReadyResponse {
         cache_status: &'static str,
         endpoint: Rc<CachedEndpoint>,
         guards: GuardList,
+        own_body: usize,
         now_ms: u64,
     ) -> ReadyResponse {
         let ready = ReadyResponse {
@@ -119,6 +131,7 @@ impl ReadyResponse {
             cache_status,
             endpoint,
             guards,
+            own_body,
         };
         ready.renew(now_ms);
         ready
@@ -129,6 +142,17 @@ impl ReadyResponse {
         let until = self.reuse.valid_until_ms();
         self.valid_until_ms.set(until.min(now_ms + MAX_AGE_MS));
         now_ms < until && self.reuse.is_current()
+    }
+
+    /// Returns the approximate memory in use, in bytes.
+    fn memory_size(&self) -> usize {
+        size_of::<ReadyResponse>()
+            + self.reuse.memory_size()
+            + self.heads.memory_size()
+            + size_of::<CachedEndpoint>()
+            + self.endpoint.path.len()
+            + self.guards.len() * size_of::<Arc<dyn Guard>>()
+            + self.own_body
     }
 }
 
@@ -190,9 +214,9 @@ impl ReadyResponses {
         self.0.borrow().slots.is_empty()
     }
 
-    /// Notes a request whose response the handler has made. Returns true if the response should be kept: it is not kept
-    /// yet, and the request is frequent.
-    pub fn note(&self, key: RequestKey<'_>, now_ms: u64) -> bool {
+    /// Notes a request whose response the handler has made from `stored`. Returns true if the response should be kept:
+    /// it is not kept yet, and the request is frequent.
+    pub fn note(&self, key: RequestKey<'_>, stored: &Arc<dyn Stored>, now_ms: u64) -> bool {
         if key.len() > MAX_REQUEST {
             return false;
         }
@@ -201,10 +225,13 @@ impl ReadyResponses {
         if let Some(slot) = table.slots.find_mut(hash, |slot| slot.key() == key) {
             let is_frequent = slot.is_used || now_ms.saturating_sub(slot.seen_ms) <= FREQUENT_MS;
             slot.seen_ms = now_ms;
-            let is_kept = slot.ready.as_ref().is_some_and(|ready| ready.renew(now_ms));
+            let is_kept = slot
+                .ready
+                .as_ref()
+                .is_some_and(|ready| ready.reuse.is_of(stored) && ready.renew(now_ms));
             return is_frequent && !is_kept;
         }
-        let bytes = 2 * size_of::<Slot>() + key.len();
+        let bytes = slot_size(key);
         table.make_room(bytes, now_ms);
         let text = [key.authority, key.target, key.accept_encoding.unwrap_or_default()].concat();
         let slot = Slot {
@@ -225,19 +252,29 @@ impl ReadyResponses {
         false
     }
 
-    /// Keeps the response to a request that was noted.
-    pub fn keep(&self, key: RequestKey<'_>, ready: ReadyResponse) {
+    /// Keeps the response to a request that was noted, unless it is too large.
+    pub fn keep(&self, key: RequestKey<'_>, ready: ReadyResponse, now_ms: u64) {
+        let size = slot_size(key) + ready.memory_size();
+        if size > MAX_BYTES / FREED_PART {
+            return;
+        }
         let mut table = self.0.borrow_mut();
         let hash = table.hash(key);
-        let Table { slots, bytes, .. } = &mut *table;
-        let Some(slot) = slots.find_mut(hash, |slot| slot.key() == key) else {
+        let Ok(entry) = table.slots.find_entry(hash, |slot| slot.key() == key) else {
             return;
         };
-        *bytes -= slot.bytes;
-        slot.bytes = 2 * size_of::<Slot>() + key.len() + ready.heads.memory_size() + size_of::<ReadyResponse>();
-        *bytes += slot.bytes;
+        // The slot is not in the table while there is made room for its response.
+        let (mut slot, _) = entry.remove();
+        table.bytes -= slot.bytes;
+        table.make_room(size, now_ms);
+        slot.bytes = size;
         slot.ready = Some(Rc::new(ready));
         slot.is_used = false;
+        let Table {
+            slots, hasher, bytes, ..
+        } = &mut *table;
+        slots.insert_unique(hash, slot, |slot| hash_of(hasher, slot.key()));
+        *bytes += size;
     }
 
     /// Forgets all requests, and frees the memory.
@@ -252,13 +289,17 @@ impl Table {
         hash_of(&self.hasher, key)
     }
 
-    /// Forgets requests until there is room for one more: first those that were not repeated, then those whose response
-    /// was not sent again, then half of them.
+    /// Makes room for a request if the table is full: forgets first those that were not repeated, then those whose
+    /// response was not sent again, then half of them. So much is freed at once that few requests need this work.
     fn make_room(&mut self, bytes: usize, now_ms: u64) {
-        let is_full = |table: &Table| table.slots.len() >= MAX_SLOTS || table.bytes + bytes > MAX_BYTES;
-        if is_full(self) {
-            self.retain(|slot| slot.ready.is_some() && now_ms.saturating_sub(slot.seen_ms) < FORGET_MS);
+        if self.slots.len() < MAX_SLOTS && self.bytes + bytes <= MAX_BYTES {
+            return;
         }
+        let is_full = |table: &Table| {
+            let (slots, size) = (table.slots.len(), table.bytes + bytes);
+            slots > MAX_SLOTS - MAX_SLOTS / FREED_PART || size > MAX_BYTES - MAX_BYTES / FREED_PART
+        };
+        self.retain(|slot| slot.ready.is_some() && now_ms.saturating_sub(slot.seen_ms) < FORGET_MS);
         if is_full(self) {
             self.retain(|slot| slot.is_used);
         }
@@ -296,8 +337,13 @@ impl Table {
     }
 }
 
-/// Returns the hash of a request. It covers all parts that clients choose, so that no client can make requests with the
-/// same hash.
+/// Returns the size of a request without its response, in bytes.
+fn slot_size(key: RequestKey<'_>) -> usize {
+    2 * size_of::<Slot>() + key.len()
+}
+
+/// Returns the hash of a request. It covers all parts that clients choose. Many requests with the same hash cost time,
+/// and the random state makes them hard to find.
 #[inline]
 fn hash_of(hasher: &RandomState, key: RequestKey<'_>) -> u64 {
     hasher.hash_one((key.site, key.authority, key.target, key.accept_encoding))

@@ -11,6 +11,7 @@ use rocknet_proto::PreparedHeads;
 use rocknet_proto::fields::{KnownField, is_framing};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::OwnedRequest;
+use rocknet_proto::status::Status;
 
 use super::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
 use super::{IncomingRequest, admission};
@@ -116,18 +117,23 @@ fn keep_hit<F>(
     F: Fn() -> Rc<OwnedRequest>,
 {
     let now_ms = worker.clock.uptime_ms();
+    let Some(stored) = &response.stored else { return };
+    let body = match &response.body {
+        Body::Bytes(bytes) => bytes,
+        Body::Empty => &Bytes::new(),
+        _ => return,
+    };
+    // An error is never kept, nor is a part, or a response without the fields of the stored one.
+    let is_whole = !matches!(response.status, Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
+    if response.status.is_error() || !is_whole {
+        return;
+    }
     let Some(request_key) = RequestKey::of(incoming.request, key, incoming.is_secure()) else {
         return;
     };
-    if !worker.ready_responses.note(request_key, now_ms) {
+    if !worker.ready_responses.note(request_key, stored, now_ms) {
         return;
     }
-    let body = match &response.body {
-        Body::Bytes(bytes) => bytes.clone(),
-        Body::Empty => Bytes::new(),
-        _ => return,
-    };
-    let Some(stored) = &response.stored else { return };
     let endpoint = endpoint();
     let Some(reuse) = endpoint.handler.reuse(&exchange(worker, &endpoint, incoming), stored) else {
         return;
@@ -143,16 +149,18 @@ fn keep_hit<F>(
         },
     };
     let heads = PreparedHeads::new(response.status, &response.fields, body.len() as u64);
+    let own_body = if stored.keeps(body) { 0 } else { body.len() };
     let ready = ReadyResponse::new(
         reuse,
         heads,
-        Rc::new(body),
+        Rc::new(body.clone()),
         response.cache_status,
         endpoint,
         guards,
+        own_body,
         now_ms,
     );
-    worker.ready_responses.keep(request_key, ready);
+    worker.ready_responses.keep(request_key, ready, now_ms);
 }
 
 /// Returns true if a head with these fields can be sent to all clients and encoded in advance: none of them is for one

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::services::Services;
+use rocknet_handler::stored::CodedForms;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, respond_with};
 use rocknet_proto::fields::FieldList;
 use rocknet_proto::status::Status;
@@ -16,6 +18,7 @@ use crate::route::Route;
 struct Until {
     ms: u64,
     is_current: Arc<AtomicBool>,
+    stored: Arc<dyn Stored>,
 }
 
 impl Reuse for Until {
@@ -31,7 +34,29 @@ impl Reuse for Until {
         true
     }
 
+    fn is_of(&self, stored: &Arc<dyn Stored>) -> bool {
+        Arc::ptr_eq(stored, &self.stored)
+    }
+
+    fn memory_size(&self) -> usize {
+        0
+    }
+
     fn count(&self, _: &Services) {}
+}
+
+/// A stored response without a body.
+#[derive(Debug, Default)]
+struct Empty(CodedForms, Bytes);
+
+impl Stored for Empty {
+    fn coded_forms(&self) -> &CodedForms {
+        &self.0
+    }
+
+    fn body(&self) -> &Bytes {
+        &self.1
+    }
 }
 
 struct Unused;
@@ -52,90 +77,194 @@ fn key(target: &str) -> RequestKey<'_> {
     }
 }
 
-fn ready(ms: u64, is_current: &Arc<AtomicBool>, now_ms: u64) -> ReadyResponse {
-    let settings = rocknet_config::model::Settings::default();
-    let route = Route::new(&settings, Default::default(), Default::default(), Arc::default());
-    let endpoint = CachedEndpoint {
-        route: Arc::new(route.unwrap_or_else(|error| panic!("{error}"))),
-        handler: Arc::new(Unused),
-        pages: None,
-        path: "/".into(),
-        is_file_path: true,
-    };
-    let reuse = Box::new(Until {
-        ms,
-        is_current: Arc::clone(is_current),
-    });
-    let heads = PreparedHeads::new(Status::OK, &FieldList::default(), 4);
-    ReadyResponse::new(
-        reuse,
-        heads,
-        Rc::new(*b"body"),
-        "HIT",
-        Rc::new(endpoint),
-        GuardList::default(),
-        now_ms,
-    )
+/// A table, and the stored response of all its requests.
+struct Fixture {
+    table: ReadyResponses,
+    is_current: Arc<AtomicBool>,
+    stored: Arc<dyn Stored>,
+    endpoint: Rc<CachedEndpoint>,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let settings = rocknet_config::model::Settings::default();
+        let route = Route::new(&settings, Default::default(), Default::default(), Arc::default());
+        let endpoint = CachedEndpoint {
+            route: Arc::new(route.unwrap_or_else(|error| panic!("{error}"))),
+            handler: Arc::new(Unused),
+            pages: None,
+            path: "/".into(),
+            is_file_path: true,
+        };
+        Fixture {
+            table: ReadyResponses::default(),
+            is_current: Arc::new(AtomicBool::new(true)),
+            stored: Arc::new(Empty::default()),
+            endpoint: Rc::new(endpoint),
+        }
+    }
+
+    fn note(&self, target: &str, now_ms: u64) -> bool {
+        self.table.note(key(target), &self.stored, now_ms)
+    }
+
+    fn is_sent(&self, target: &str, now_ms: u64) -> bool {
+        self.table.get(key(target), now_ms).is_some()
+    }
+
+    /// Keeps a response until `ms`, with a field of `field` bytes and a body of its own.
+    fn keep_large(&self, target: &str, ms: u64, now_ms: u64, field: usize, own_body: usize) {
+        let reuse = Box::new(Until {
+            ms,
+            is_current: Arc::clone(&self.is_current),
+            stored: Arc::clone(&self.stored),
+        });
+        let mut fields = FieldList::default();
+        if field > 0 {
+            fields.add("X-Large", "x".repeat(field));
+        }
+        let ready = ReadyResponse::new(
+            reuse,
+            PreparedHeads::new(Status::OK, &fields, 4),
+            Rc::new(*b"body"),
+            "HIT",
+            Rc::clone(&self.endpoint),
+            GuardList::default(),
+            own_body,
+            now_ms,
+        );
+        self.table.keep(key(target), ready, now_ms);
+    }
+
+    fn keep(&self, target: &str, ms: u64, now_ms: u64) {
+        self.keep_large(target, ms, now_ms, 0, 0);
+    }
+
+    /// Asserts the limits of the table, and returns the number of its requests.
+    #[track_caller]
+    fn slots(&self) -> usize {
+        let table = self.table.0.borrow();
+        assert!(table.slots.len() <= MAX_SLOTS && table.bytes <= MAX_BYTES);
+        table.slots.len()
+    }
 }
 
 #[test]
 fn a_repeated_request_is_kept_while_its_handler_permits() {
-    let (table, is_current) = (ReadyResponses::default(), Arc::new(AtomicBool::new(true)));
-    let is_sent = |target: &str, now_ms| table.get(key(target), now_ms).is_some();
-    assert!(!table.note(key("/a"), 1_000));
+    let fixture = Fixture::new();
+    assert!(!fixture.note("/a", 1_000));
     // The next request is too late to be frequent.
-    assert!(!table.note(key("/a"), 2_001));
-    assert!(table.note(key("/a"), 2_500));
-    table.keep(key("/a"), ready(2_900, &is_current, 2_500));
-    assert!(is_sent("/a", 2_500) && is_sent("/a", 2_749) && !is_sent("/a", 2_750));
-    assert!(!is_sent("/b", 2_500));
+    assert!(!fixture.note("/a", 2_001));
+    assert!(fixture.note("/a", 2_500));
+    fixture.keep("/a", 2_900, 2_500);
+    assert!(fixture.is_sent("/a", 2_500) && fixture.is_sent("/a", 2_749) && !fixture.is_sent("/a", 2_750));
+    assert!(!fixture.is_sent("/b", 2_500));
     let coded = RequestKey {
         accept_encoding: Some(b""),
         ..key("/a")
     };
-    assert!(table.get(coded, 2_500).is_none());
+    assert!(fixture.table.get(coded, 2_500).is_none());
     // The handler was called again, and has the same response until its end.
-    assert!(!table.note(key("/a"), 2_760));
-    assert!(is_sent("/a", 2_899) && !is_sent("/a", 2_900));
-    assert!(table.note(key("/a"), 2_900));
-    table.keep(key("/a"), ready(9_000, &is_current, 2_900));
-    assert!(is_sent("/a", 3_000));
-    is_current.store(false, Ordering::Relaxed);
-    assert!(!is_sent("/a", 3_000));
+    assert!(!fixture.note("/a", 2_760));
+    assert!(fixture.is_sent("/a", 2_899) && !fixture.is_sent("/a", 2_900));
+    assert!(fixture.note("/a", 2_900));
+    fixture.keep("/a", 9_000, 2_900);
+    assert!(fixture.is_sent("/a", 3_000));
+    fixture.is_current.store(false, Ordering::Relaxed);
+    assert!(!fixture.is_sent("/a", 3_000));
     // A sweep drops the body, and later the request.
-    table.tick(4_000);
-    assert!(!table.is_empty());
-    table.tick(9_000);
-    assert!(table.is_empty());
+    fixture.table.tick(4_000);
+    assert!(!fixture.table.is_empty());
+    fixture.table.tick(9_000);
+    assert!(fixture.table.is_empty());
+}
+
+/// A request for the same target can get another stored response, for instance because of `Vary`.
+#[test]
+fn another_stored_response_does_not_renew_one() {
+    let fixture = Fixture::new();
+    fixture.note("/a", 1_000);
+    fixture.keep("/a", u64::MAX, 1_000);
+    let other: Arc<dyn Stored> = Arc::new(Empty::default());
+    assert!(fixture.table.note(key("/a"), &other, 1_300));
+    assert!(!fixture.is_sent("/a", 1_300));
+    assert!(!fixture.note("/a", 1_300));
+    assert!(fixture.is_sent("/a", 1_300));
 }
 
 #[test]
 fn memory_is_bounded_and_requests_in_use_stay() {
-    let (table, is_current) = (ReadyResponses::default(), Arc::new(AtomicBool::new(true)));
-    table.note(key("/used"), 0);
-    table.note(key("/used"), 0);
-    table.keep(key("/used"), ready(u64::MAX, &is_current, 0));
+    let fixture = Fixture::new();
+    fixture.note("/used", 0);
+    fixture.note("/used", 0);
+    fixture.keep("/used", u64::MAX, 0);
     for number in 0..3 * MAX_SLOTS {
         let long = format!("/{number}{}", "x".repeat(MAX_REQUEST / 2));
-        table.note(key(&long), 10);
-        let all = table.0.borrow();
-        assert!(all.slots.len() <= MAX_SLOTS && all.bytes <= MAX_BYTES);
+        fixture.note(&long, 10);
+        fixture.slots();
     }
-    assert!(table.get(key("/used"), 10).is_some());
+    assert!(fixture.is_sent("/used", 10));
     // More responses in use than there is room for.
     for number in 0..2 * MAX_SLOTS {
         let target = format!("/{number}");
-        table.note(key(&target), 20);
-        table.note(key(&target), 20);
-        table.keep(key(&target), ready(u64::MAX, &is_current, 20));
-        assert!(table.get(key(&target), 20).is_some(), "{target}");
-        let all = table.0.borrow();
-        assert!(all.slots.len() <= MAX_SLOTS);
-        assert!(all.bytes <= MAX_BYTES + 2 * MAX_REQUEST, "{}", all.bytes);
+        fixture.note(&target, 20);
+        fixture.note(&target, 20);
+        fixture.keep(&target, u64::MAX, 20);
+        assert!(fixture.is_sent(&target, 20), "{target}");
+        fixture.slots();
     }
-    assert!(table.0.borrow().slots.len() >= MAX_SLOTS / 4);
+    assert!(fixture.slots() >= MAX_SLOTS / 8);
     let longest = "x".repeat(MAX_REQUEST);
-    assert!(!table.note(key(&longest), 10) && !table.note(key(&longest), 10));
-    table.release();
-    assert!(table.is_empty());
+    assert!(!fixture.note(&longest, 10) && !fixture.note(&longest, 10));
+    fixture.table.release();
+    assert!(fixture.table.is_empty());
+}
+
+/// Heads and bodies are large compared with requests, and are known only after them.
+#[test]
+fn memory_is_bounded_although_responses_are_larger_than_their_requests() {
+    for (field, own_body) in [(32 << 10, 0), (0, 100_000)] {
+        let fixture = Fixture::new();
+        let targets: Vec<String> = (0..1_000).map(|number| format!("/{number}")).collect();
+        for target in &targets {
+            fixture.note(target, 10);
+        }
+        for target in &targets {
+            fixture.keep_large(target, u64::MAX, 20, field, own_body);
+            fixture.slots();
+        }
+        // Further requests are kept instead of earlier ones.
+        fixture.note("/last", 20);
+        fixture.keep_large("/last", u64::MAX, 20, field, own_body);
+        assert!(fixture.is_sent("/last", 20));
+        // One response cannot take the room of all.
+        fixture.note("/huge", 20);
+        fixture.keep_large("/huge", u64::MAX, 20, 0, MAX_BYTES / FREED_PART);
+        assert!(!fixture.is_sent("/huge", 20) && fixture.is_sent("/last", 20));
+        let table = fixture.table.0.borrow();
+        assert_eq!(table.slots.iter().map(|slot| slot.bytes).sum::<usize>(), table.bytes);
+    }
+}
+
+/// The whole table is examined only if this frees much of it.
+#[test]
+fn few_requests_make_room_for_others() {
+    let fixture = Fixture::new();
+    for number in 0..MAX_SLOTS {
+        let target = format!("/{number}");
+        fixture.note(&target, 20);
+        if number > 0 {
+            fixture.keep(&target, u64::MAX, 20);
+        }
+        let _ = fixture.is_sent(&target, 20);
+    }
+    let mut shrunk = 0;
+    let mut before = fixture.slots();
+    for number in 0..MAX_SLOTS / FREED_PART {
+        fixture.note(&format!("/new{number}"), 20);
+        let slots = fixture.slots();
+        shrunk += usize::from(slots <= before);
+        before = slots;
+    }
+    assert!(shrunk <= 2, "{shrunk}");
 }
