@@ -163,7 +163,7 @@ impl DiskStore {
     }
 
     /// Starts to read the response that a request with these fields selects. `reserve`: reserves memory of a size.
-    /// Returns `None` if no response was found, or if the disk is busy.
+    /// Returns `None` if no response was found, if too many reads wait, or if no memory can be reserved.
     pub(crate) fn start_read<M: Send + 'static>(
         &self,
         key: &[u8],
@@ -225,7 +225,8 @@ impl DiskStore {
         }
     }
 
-    /// Lets another process use the folder, after what waits was written. Nothing is read or written any longer.
+    /// Ends reading, and asks the thread to let another process use the folder once it has written what waits. Returns
+    /// at once.
     pub fn close(&self) {
         self.shared.close();
     }
@@ -241,7 +242,7 @@ impl DiskStore {
         self.shared.close();
     }
 
-    /// Ends the thread. Returns true if it has ended by `deadline`.
+    /// Ends the thread and the readers. Returns true if all have ended by `deadline`.
     pub(crate) fn stop(&self, deadline: Instant) -> bool {
         self.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();

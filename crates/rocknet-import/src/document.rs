@@ -174,7 +174,9 @@ impl Site {
                 continue;
             };
             rule.keys.retain(|(key, _)| *key != "last");
-            // Apache applies the rules of a folder again after a rewrite, and nginx those of a location.
+            // `last` is removed so that later rules see the rewritten path: Apache applies the rules of a folder to it
+            // again, and nginx searches for its location. Rules of the same stage then apply too, without a new pass:
+            // a difference.
             let is_followed = later.iter().any(|other| other.stage == rule.stage);
             if is_followed {
                 notes.push((rule.line, rule.directive.clone()));

@@ -175,7 +175,7 @@ impl Logger {
     }
 
     /// Applies the error log, rotation and level of a new configuration, and removes the levels of modules. If
-    /// `ROCKNET_LOG` has set the general level, restores that level instead of the configured one. The caller then
+    /// `ROCKNET_LOG` has set the general level, restores that level instead of the one in `log`. The caller then
     /// opens the access logs by [`Logger::sink`]. A log that is not requested again is closed after some time without
     /// lines.
     ///

@@ -27,7 +27,8 @@ const OTHERS: [&str; 9] = [
     "signed",
 ];
 
-/// Reads the rule of an `auth` with the key `certificate`; `None` after an error. `node`: value of `certificate`.
+/// Reads the rule of an `auth` with the key `certificate`. `node`: value of `certificate`; `None` is returned if it has
+/// another type, or is false. Other errors are reported, and leave out what is wrong.
 pub(crate) fn build(check: &mut Check<'_>, auth: &Table, node: &Node) -> Option<CertificateRule> {
     for other in OTHERS {
         if let Some(entry) = auth.entries.get(other) {

@@ -36,7 +36,8 @@ impl ClientSettings {
         max_frame_size: FRAME_SIZE_MIN,
     };
 
-    /// Applies the settings of a payload in their order. Unknown settings are ignored.
+    /// Applies the settings of a payload in their order. Unknown settings are ignored. The caller has checked that the
+    /// length is a multiple of six (RFC 9113, 6.5).
     ///
     /// # Errors
     ///
