@@ -42,7 +42,7 @@ pub fn pairs<'a>(lines: &[&'a [u8]]) -> impl Iterator<Item = (&'a [u8], &'a [u8]
     })
 }
 
-/// Returns true for the name of a cookie of this crate.
+/// Returns true for the name of a cookie of this crate, or a `Set-Cookie` value with such a name.
 pub fn is_own(name: &[u8]) -> bool {
     let name = name.strip_prefix(HOST_PREFIX.as_bytes()).unwrap_or(name);
     name.starts_with(OWN_PREFIX.as_bytes())

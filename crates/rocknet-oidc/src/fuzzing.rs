@@ -26,3 +26,18 @@ pub fn messages(data: &[u8]) {
         assert!(verify(text, &keys, &expected).is_err());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn seeds_of_the_fuzz_target_pass() {
+        let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/oidc_messages");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(seeds).expect("a folder") {
+            super::messages(&std::fs::read(entry.expect("an entry").path()).expect("a seed"));
+            seen += 1;
+        }
+        // An empty folder would be noticed.
+        assert!(seen >= 8, "{seen} seeds");
+    }
+}

@@ -9,10 +9,11 @@ use crate::encoding::{encode, random_text};
 pub const LOGIN_TIME_S: u64 = 10 * 60;
 
 /// Maximum length of the target of a login in bytes, because it is in a cookie. A longer one becomes `/`.
-const MAX_TARGET: usize = 1_024;
+const MAX_TARGET: usize = 768;
 
-/// Number of leading characters of the state that distinguish the cookies of logins in several windows.
-const LABEL_CHARS: usize = 8;
+/// Labels of the logins that one browser can have in progress. Each is the first character of a state. A further login
+/// replaces an earlier one, so that any number of requests leaves cookies that fit into the head of the next one.
+const LABELS: [&str; 4] = ["0", "1", "2", "3"];
 
 /// A login that has begun. It is kept in an encrypted cookie, so that no other browser can complete it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,11 +50,22 @@ pub struct AuthorizationRequest<'a> {
 }
 
 impl PendingLogin {
-    /// Begins a login. `target`: path and query of the request that needs it. `None` if the system has no random
+    /// Begins a login. `target`: path and query of the request that needs it. `is_taken`: true for the label of another
+    /// login of the browser, which is replaced only if all labels are taken. `None` if the system has no random
     /// numbers.
-    pub fn begin(redirect_uri: String, target: &[u8], now: u64) -> Option<PendingLogin> {
+    pub fn begin(
+        redirect_uri: String,
+        target: &[u8],
+        is_taken: impl Fn(&str) -> bool,
+        now: u64,
+    ) -> Option<PendingLogin> {
+        let random = random_text::<18>()?;
+        let free: Vec<&str> = LABELS.into_iter().filter(|label| !is_taken(label)).collect();
+        let labels = if free.is_empty() { &LABELS[..] } else { &free };
+        // Logins that begin at the same time, such as those of windows that a browser restores, get different labels.
+        let label = labels.get(usize::from(*random.as_bytes().first()?) % labels.len())?;
         Some(PendingLogin {
-            state: random_text::<18>()?,
+            state: format!("{label}{random}"),
             nonce: random_text::<18>()?,
             verifier: random_text::<32>()?,
             redirect_uri,
@@ -65,11 +77,7 @@ impl PendingLogin {
     /// Returns the label of the login in the name of its cookie. `state`: the whole state. `None` if it has another
     /// form.
     pub fn label(state: &str) -> Option<&str> {
-        let label = state.get(..LABEL_CHARS)?;
-        let is_label = label
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        is_label.then_some(label)
+        state.get(..1).filter(|label| LABELS.contains(label))
     }
 
     /// Reads a login as [`PendingLogin::to_bytes`] has written it.
@@ -146,12 +154,22 @@ mod tests {
 
     #[test]
     fn logins_differ_and_expire() {
-        let [one, two] = [0, 1].map(|_| PendingLogin::begin(String::new(), b"/", 1000).expect("random numbers"));
+        let [one, two] =
+            [0, 1].map(|_| PendingLogin::begin(String::new(), b"/", |_| false, 1000).expect("random numbers"));
         assert!(one.state != two.state && one.nonce != two.nonce && one.verifier != two.verifier);
         assert!(one.verifier.len() >= 43 && one.state.len() >= 22);
-        assert_eq!(PendingLogin::label(&one.state), Some(&one.state[..8]));
-        for state in ["", "short", "a=b; c=d", "ääääääää", "a\u{0}bcdefgh"] {
+        assert_eq!(PendingLogin::label(&one.state), Some(&one.state[..1]));
+        for state in ["", "4", "a=b; c=d", "ääääääää", "\u{0}bcdefgh"] {
             assert_eq!(PendingLogin::label(state), None, "{state}");
+        }
+        // A free label is taken first. If all are taken, an earlier login is replaced.
+        for _ in 0..20 {
+            let begun = |is_taken: fn(&str) -> bool| {
+                let begun = PendingLogin::begin(String::new(), b"/", is_taken, 0).expect("random numbers");
+                PendingLogin::label(&begun.state).expect("a label").to_owned()
+            };
+            assert_eq!(begun(|label| label != "2"), "2");
+            assert!(LABELS.contains(&&*begun(|_| true)));
         }
         assert!(one.is_current(1000) && one.is_current(1599) && one.is_current(950));
         assert!(!one.is_current(1600) && !one.is_current(900));
@@ -171,7 +189,7 @@ mod tests {
             ("/ä", "/"),
             (&long, "/"),
         ] {
-            let begun = PendingLogin::begin(String::new(), target.as_bytes(), 0).expect("random numbers");
+            let begun = PendingLogin::begin(String::new(), target.as_bytes(), |_| false, 0).expect("random numbers");
             assert_eq!(begun.target, expected, "{target}");
         }
     }

@@ -185,7 +185,7 @@ impl SiteContext<'_> {
             config_file: self.config.files.first().map(PathBuf::as_path),
             site_settings: &site.settings,
             anonymity: guard::anonymity(settings.clone()),
-            login_endpoints: guard::login_endpoints(settings.clone(), &label.site, self.server, &self.registries.oidc),
+            login_endpoints: guard::login_endpoints(settings.clone(), &label.site, self.server, self.registries),
             is_unguarded: !has_file_rules && settings.clone().all(guard::is_unguarded),
             checks_existence: (site.rules.iter().flat_map(model::Rule::all_conditions))
                 .any(|when| when.existence.is_some()),

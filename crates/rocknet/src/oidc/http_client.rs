@@ -24,6 +24,9 @@ use super::failure::ProviderFailure;
 /// Maximum number of requests in progress. Further logins get 503.
 const MAX_IN_PROGRESS: usize = 64;
 
+/// Maximum number of requests in progress to one provider, so that the logins of one site do not prevent all others.
+const MAX_PER_PROVIDER: usize = 16;
+
 /// Maximum size of a response body in bytes. Keys and tokens have a few kilobytes.
 const MAX_BODY: usize = 256 * 1024;
 
@@ -64,13 +67,16 @@ pub struct FetchResponse {
     pub body: Bytes,
 }
 
+/// Number of requests in progress to one provider.
+pub type InProgress = Arc<AtomicUsize>;
+
 type FetchResult = Result<FetchResponse, ProviderFailure>;
 
 /// A request on its way to the thread. If `reply` is dropped, the request is cancelled.
 struct FetchJob {
     request: FetchRequest,
     reply: oneshot::Sender<FetchResult>,
-    _permit: FetchPermit,
+    _permits: [FetchPermit; 2],
 }
 
 /// HTTP client of a server. Its thread is started by the first request.
@@ -89,18 +95,22 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
-    /// Sends a request, and waits for its response.
+    /// Sends a request, and waits for its response. `of_provider`: number of requests to the same provider.
     ///
     /// # Errors
     ///
     /// Fails if there are too many requests, if the provider does not respond in time, or if its response is too large.
-    pub async fn fetch(&self, request: FetchRequest) -> FetchResult {
-        let permit = FetchPermit::take(&self.in_progress).ok_or_else(ProviderFailure::busy)?;
+    pub async fn fetch(&self, of_provider: &InProgress, request: FetchRequest) -> FetchResult {
+        let busy = ProviderFailure::busy;
+        let permits = [
+            FetchPermit::take(of_provider, MAX_PER_PROVIDER).ok_or_else(busy)?,
+            FetchPermit::take(&self.in_progress, MAX_IN_PROGRESS).ok_or_else(busy)?,
+        ];
         let (reply, response) = oneshot::channel();
         let job = FetchJob {
             request,
             reply,
-            _permit: permit,
+            _permits: permits,
         };
         if !self.thread.send(job) {
             return Err(ProviderFailure::busy());
@@ -118,10 +128,10 @@ impl HttpClient {
 struct FetchPermit(Arc<AtomicUsize>);
 
 impl FetchPermit {
-    fn take(in_progress: &Arc<AtomicUsize>) -> Option<FetchPermit> {
+    fn take(in_progress: &Arc<AtomicUsize>, maximum: usize) -> Option<FetchPermit> {
         let permit = FetchPermit(Arc::clone(in_progress));
         // Above the maximum, dropping the permit takes the addition back.
-        (in_progress.fetch_add(1, Ordering::Relaxed) < MAX_IN_PROGRESS).then_some(permit)
+        (in_progress.fetch_add(1, Ordering::Relaxed) < maximum).then_some(permit)
     }
 }
 
@@ -139,7 +149,7 @@ async fn run(mut jobs: UnboundedReceiver<FetchJob>) {
             let FetchJob {
                 request,
                 mut reply,
-                _permit,
+                _permits,
             } = job;
             let result = match client {
                 Ok(client) => tokio::select! {
@@ -230,4 +240,27 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_provider_does_not_take_all_places() {
+        let (one, all) = (InProgress::default(), InProgress::default());
+        let mut taken: Vec<_> = (0..MAX_PER_PROVIDER)
+            .map(|_| {
+                [
+                    FetchPermit::take(&one, MAX_PER_PROVIDER),
+                    FetchPermit::take(&all, MAX_IN_PROGRESS),
+                ]
+            })
+            .collect();
+        assert!(taken.iter().flatten().all(Option::is_some));
+        assert!(FetchPermit::take(&one, MAX_PER_PROVIDER).is_none());
+        assert!(FetchPermit::take(&all, MAX_IN_PROGRESS).is_some());
+        taken.pop();
+        assert!(FetchPermit::take(&one, MAX_PER_PROVIDER).is_some());
+    }
 }

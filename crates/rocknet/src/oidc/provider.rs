@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rocknet_oidc::{ProviderMetadata, SigningKeys, discovery_url};
 
 use super::failure::ProviderFailure;
-use super::http_client::{FetchRequest, FetchResponse, HttpClient};
+use super::http_client::{FetchRequest, FetchResponse, HttpClient, InProgress};
 
 /// Time for which metadata and keys are used before they are fetched again.
 const FRESH: Duration = Duration::from_secs(60 * 60);
@@ -22,6 +22,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub struct Provider {
     issuer: String,
     http: Arc<HttpClient>,
+    in_progress: InProgress,
     metadata: Cached<ProviderMetadata>,
     keys: Cached<SigningKeys>,
 }
@@ -117,6 +118,7 @@ impl Provider {
         Provider {
             issuer,
             http,
+            in_progress: InProgress::default(),
             metadata: Cached::new(),
             keys: Cached::new(),
         }
@@ -177,7 +179,7 @@ impl Provider {
     ///
     /// Fails if no response arrives.
     pub async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, ProviderFailure> {
-        self.http.fetch(request).await
+        self.http.fetch(&self.in_progress, request).await
     }
 }
 

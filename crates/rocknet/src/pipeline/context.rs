@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rocknet_handler::guard::{Guard, Held, Identity};
+use rocknet_proto::fields::KnownField;
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
@@ -294,6 +295,41 @@ impl RequestContext {
             for (name, value) in identity.cookies.iter() {
                 response.fields.add(name, value);
             }
+        }
+    }
+
+    /// Keeps a response with cookies of an authority or of a login out of shared caches, which would give the session
+    /// of a user to others. Called after all filters, so that no setting of the route undoes it.
+    pub(super) fn protect_cookies(&self, response: &mut Response) {
+        let is_of_authority = self
+            .identities
+            .borrow()
+            .iter()
+            .any(|identity| !identity.cookies.is_empty());
+        let is_of_login = || {
+            let mut fields = response.fields.iter();
+            response.fields.contains(KnownField::SetCookie)
+                && fields.any(|(name, value)| {
+                    name.eq_ignore_ascii_case("set-cookie") && rocknet_oidc::cookies::is_own(value.as_bytes())
+                })
+        };
+        let wanted = match is_of_authority {
+            true => "private, no-cache",
+            false if is_of_login() => "no-store",
+            false => return,
+        };
+        let fields = &mut response.fields;
+        let is_private = fields.iter().any(|(name, value)| {
+            let mut directives = value.split(',').map(str::trim);
+            name.eq_ignore_ascii_case("cache-control")
+                && directives.any(|one| one.eq_ignore_ascii_case("private") || one.eq_ignore_ascii_case("no-store"))
+        });
+        if !is_private {
+            fields.set("Cache-Control", wanted);
+        }
+        // Some shared caches prefer these to `Cache-Control` (RFC 9213).
+        for name in ["CDN-Cache-Control", "Surrogate-Control"] {
+            fields.remove(name);
         }
     }
 

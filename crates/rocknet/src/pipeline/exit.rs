@@ -66,6 +66,7 @@ fn filter(
             return Exit::Filter(deferred, number + 1);
         }
     }
+    context.protect_cookies(response);
     Exit::Done
 }
 

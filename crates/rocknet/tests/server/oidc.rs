@@ -158,6 +158,21 @@ fn only_pages_are_redirected() {
     for (line, fields, status) in [
         ("GET /a.txt", &[PAGE][..], 302),
         ("GET /a.txt", &["Sec-Fetch-Mode: navigate"], 302),
+        (
+            "GET /a.txt",
+            &["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"],
+            302,
+        ),
+        (
+            "GET /a.txt",
+            &["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"],
+            401,
+        ),
+        (
+            "GET /a.txt",
+            &["Sec-Fetch-Mode: navigate", "Sec-Purpose: prefetch;prerender"],
+            401,
+        ),
         ("GET /a.txt", &[], 401),
         ("GET /a.txt", &["Accept: */*"], 401),
         ("GET /a.txt", &[PAGE, "Sec-Fetch-Mode: cors"], 401),
@@ -272,6 +287,7 @@ fn callbacks_are_accepted_once_from_their_own_browser() {
         .begin(&server, &provider, "/")
         .replace("code=code-", "code=other-");
     assert_eq!(third.open(&server, &callback).status, 400);
+    assert_eq!(server.server().registries().bans.worst_clients().len(), 1);
     // The user declines.
     let mut third = Browser::default();
     let callback = third.begin(&server, &provider, "/");
@@ -486,10 +502,24 @@ fn a_logout_is_asked_for_by_the_site_itself() {
         );
         response
     };
-    let response = check("GET /bye", &["Sec-Fetch-Site: same-origin"], 303, true);
+    let (own, page) = (
+        "Sec-Fetch-Site: same-origin",
+        ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"],
+    );
+    let response = check("GET /bye", &[own, page[0], page[1]], 303, true);
     let expected = format!("{end}?client_id=app&post_logout_redirect_uri=https%3A%2F%2Fa.test%2F");
     assert_eq!(response.field("Location"), Some(&*expected));
-    check("GET /bye", &["Sec-Fetch-Site: none"], 303, true);
+    check("GET /bye", &["Sec-Fetch-Site: none", page[0], page[1]], 303, true);
+    // An image, a script, a frame, and a page ahead of time.
+    for fields in [
+        &[own][..],
+        &[own, "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"],
+        &[own, "Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"],
+        &[own, page[0], "Sec-Fetch-Dest: iframe"],
+        &[own, page[0], page[1], "Sec-Purpose: prefetch"],
+    ] {
+        check("GET /bye", fields, 200, false);
+    }
     for from in ["cross-site", "same-site"] {
         let field = format!("Sec-Fetch-Site: {from}");
         assert!(
@@ -531,11 +561,20 @@ fn logins_in_several_windows_are_bounded() {
     let provider = Provider::start();
     let server = start(&provider, "", "");
     let mut browser = Browser::default();
-    let callbacks: Vec<_> = (0..5).map(|_| browser.begin(&server, &provider, "/")).collect();
-    assert_eq!(browser.0.len(), 5);
+    let callbacks: Vec<_> = (0..4).map(|_| browser.begin(&server, &provider, "/")).collect();
+    assert_eq!(browser.0.len(), 4);
+    // Further ones replace some of these, also if they begin at the same time.
     let mut many = browser.clone();
     many.begin(&server, &provider, "/");
-    assert_eq!(many.0.len(), 1);
+    assert_eq!(many.0.len(), 4);
+    let mut many = Browser::default();
+    for _ in 0..20 {
+        let mut parallel = Browser::default();
+        parallel.begin(&server, &provider, "/");
+        many.0.retain(|(name, _)| *name != parallel.0[0].0);
+        many.0.append(&mut parallel.0);
+    }
+    assert!(many.0.len() <= 4, "{} cookies", many.0.len());
     for callback in callbacks {
         assert_eq!(browser.open(&server, &callback).status, 302);
     }
@@ -584,4 +623,43 @@ fn responses_are_not_shared_between_users() {
         browser.log_in(&server, &provider, "/");
         assert_eq!(browser.open(&server, "/").text, user);
     }
+}
+
+#[test]
+fn renewed_sessions_are_kept_out_of_shared_caches_until_they_expire() {
+    let (provider, upstream) = (
+        Provider::start(),
+        Upstream::responding_with(
+            "HTTP/1.1 200 OK\r\nCache-Control: public, s-maxage=60\r\nCDN-Cache-Control: max-age=9\r\nContent-Length: 1\r\n\r\nx",
+        ),
+    );
+    let keys = format!(
+        "headers = {{ Cache-Control = \"public, max-age=60\" }}\n[site.default.route.\"/app/*\"]\n{}\nheaders = {{ }}",
+        upstream.key()
+    );
+    let server = start(&provider, ", idle = \"10s\"", &keys);
+    let mut browser = Browser::default();
+    assert_eq!(browser.log_in(&server, &provider, "/").status, 302);
+    let known = browser.clone();
+    let (begun, mut renewed) = (std::time::Instant::now(), None);
+    std::thread::sleep(std::time::Duration::from_millis(2_100));
+    for (target, status) in [("/a.txt", 200), ("/app/x", 200), ("/missing", 404)] {
+        let mut browser = known.clone();
+        let response = browser.open(&server, target);
+        assert_eq!(response.status, status, "{target}");
+        assert!(response.field("Set-Cookie").is_some(), "{target}");
+        assert_eq!(response.field("Cache-Control"), Some("private, no-cache"), "{target}");
+        assert_eq!(response.field("CDN-Cache-Control"), None, "{target}");
+        let again = browser.open(&server, target);
+        assert_eq!(again.field("Set-Cookie"), None, "{target}");
+        assert_ne!(again.field("Cache-Control"), Some("private, no-cache"), "{target}");
+        renewed = Some(browser);
+    }
+    // The cookie before the renewal expires first.
+    let mut renewed = renewed.expect("a browser");
+    for seconds in [7, 12] {
+        std::thread::sleep(std::time::Duration::from_secs(seconds).saturating_sub(begun.elapsed()));
+        assert_eq!(renewed.open(&server, "/a.txt").status, 200, "{seconds}");
+    }
+    assert_eq!(browser.open(&server, "/a.txt").status, 302);
 }

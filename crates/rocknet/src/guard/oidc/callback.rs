@@ -15,6 +15,7 @@ use super::deadline::within;
 use super::login::metadata;
 use super::responses::{unavailable, uncached, with_cookies};
 use super::scope::RequestScope;
+use crate::bans::{Bans, Offence};
 use crate::fixed;
 use crate::oidc::{FetchRequest, ProviderFailure};
 use crate::response::Response;
@@ -56,6 +57,8 @@ impl CallbackQuery {
 enum LoginError {
     /// The provider does not work.
     Provider(ProviderFailure),
+    /// The provider does not know the code.
+    InvalidCode,
     /// The login is refused with this status. The log has the reason.
     Refused(Status),
 }
@@ -67,7 +70,12 @@ impl From<ProviderFailure> for LoginError {
 }
 
 /// Responds to a request for the callback path of one or several clients.
-pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
+pub(super) fn respond(
+    clients: &[&Arc<OidcClient>],
+    scope: &RequestScope<'_>,
+    context: &GuardContext<'_>,
+    bans: &Arc<Bans>,
+) -> Check {
     let refuse = |response: Response| Check::Decided(Err(Box::new(private(response))));
     if context.request.method != Method::Get {
         return refuse(fixed::error(Status::METHOD_NOT_ALLOWED).with("Allow", "GET"));
@@ -83,7 +91,8 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
     if !client.used_states.record(&login.state) {
         return refuse(not_begun());
     }
-    let (client, services) = (Arc::clone(client), Rc::clone(context.services));
+    let (client, services, bans) = (Arc::clone(client), Rc::clone(context.services), Arc::clone(bans));
+    let address = context.client;
     let work = Work {
         login,
         query,
@@ -93,7 +102,12 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
         cookies: scope.cookies.iter().map(|line| (*line).into()).collect(),
     };
     Check::Deferred(Box::pin(async move {
-        let response = work.respond(&client, &services).await;
+        let result = work.result(&client, &services).await;
+        if matches!(result, Err(LoginError::InvalidCode)) {
+            // Each guess of a code costs a request to the provider.
+            bans.offend(address, Offence::Login);
+        }
+        let response = work.respond(&client, result, &services);
         Err(Box::new(private(with_cookies(response, &deletion))))
     }))
 }
@@ -122,13 +136,23 @@ struct Work {
 }
 
 impl Work {
-    async fn respond(self, client: &OidcClient, services: &Rc<Services>) -> Response {
+    async fn result(&self, client: &OidcClient, services: &Rc<Services>) -> Result<LoginSession, LoginError> {
         // At most five requests: metadata, token, keys twice, and claims.
         let time = 5 * client.settings.timeout;
         let result = within(services, time, self.session(client, services)).await;
-        match result.unwrap_or_else(|| Err(ProviderFailure::timed_out().into())) {
+        result.unwrap_or_else(|| Err(ProviderFailure::timed_out().into()))
+    }
+
+    fn respond(
+        &self,
+        client: &OidcClient,
+        result: Result<LoginSession, LoginError>,
+        services: &Rc<Services>,
+    ) -> Response {
+        match result {
             Ok(session) => self.complete(client, &session, services),
             Err(LoginError::Provider(failure)) => unavailable(client, &failure),
+            Err(LoginError::InvalidCode) => fixed::error(Status::BAD_REQUEST),
             Err(LoginError::Refused(status)) => fixed::error(status),
         }
     }
@@ -215,7 +239,7 @@ impl Work {
         match TokenResponse::error(&response.body) {
             Some(error) if error.is_invalid_code() => {
                 client.log("the provider of `oidc` refuses a login", error);
-                Err(LoginError::Refused(Status::BAD_REQUEST))
+                Err(LoginError::InvalidCode)
             }
             Some(error) => Err(ProviderFailure::invalid(error).into()),
             None => {

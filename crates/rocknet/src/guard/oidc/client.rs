@@ -15,10 +15,6 @@ use crate::oidc::{CookieKeys, OidcRegistry, Provider, UsedStates};
 use crate::route::ServerSettings;
 use crate::services::Services;
 
-/// Maximum number of logins in progress in one browser. Cookies of further ones replace all earlier ones, so that the
-/// cookies do not exceed the size of a request head.
-const MAX_LOGINS: usize = 5;
-
 /// This server as a client of a provider.
 pub(super) struct OidcClient {
     /// Name of the site.
@@ -133,18 +129,13 @@ impl OidcClient {
             is_secure: scope.is_secure,
             max_age: LOGIN_TIME_S,
         };
-        let mut fields = cookies::write(&name, &sealed, attributes, &scope.cookies)?;
-        let prefix = self.cookie_kind.login_name("", scope.is_secure);
-        let pairs = cookies::pairs(&scope.cookies);
-        let earlier =
-            pairs.filter_map(|(name, _)| std::str::from_utf8(name).ok().filter(|name| name.starts_with(&prefix)));
-        let earlier: Vec<&str> = earlier.take(4 * MAX_LOGINS).collect();
-        if earlier.len() >= MAX_LOGINS {
-            for name in earlier {
-                fields.extend(cookies::delete(name, scope.is_secure, &scope.cookies));
-            }
-        }
-        Some(fields)
+        cookies::write(&name, &sealed, attributes, &scope.cookies)
+    }
+
+    /// Returns true if the browser has sent the cookie of a login with this label.
+    pub fn has_login(&self, label: &str, scope: &RequestScope<'_>) -> bool {
+        let own = self.cookie_kind.login_name(label, scope.is_secure);
+        cookies::pairs(&scope.cookies).any(|(name, _)| name == own.as_bytes())
     }
 
     /// Returns the login that a callback with this state completes, and the `Set-Cookie` fields that delete its cookie.

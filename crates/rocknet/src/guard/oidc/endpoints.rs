@@ -10,28 +10,33 @@ use rocknet_proto::status::Status;
 use super::client::OidcClient;
 use super::scope::RequestScope;
 use super::{callback, logout};
+use crate::bans::Bans;
 use crate::fixed;
-use crate::oidc::OidcRegistry;
+use crate::registries::Registries;
 use crate::route::ServerSettings;
 
 /// Guard that responds at the paths of logins, and admits every other request.
-struct LoginEndpoints(Vec<Arc<OidcClient>>);
+struct LoginEndpoints {
+    clients: Vec<Arc<OidcClient>>,
+    bans: Arc<Bans>,
+}
 
 /// Returns the guard for all routes of a site with these settings; `None` if no route has a login.
 pub fn endpoints<'s>(
     settings: impl Iterator<Item = &'s Settings>,
     site: &Arc<str>,
     server: &Arc<ServerSettings>,
-    registry: &OidcRegistry,
+    registries: &Registries,
 ) -> Option<Arc<dyn Guard>> {
     let mut clients: Vec<Arc<OidcClient>> = Vec::new();
     for model in settings.filter_map(|settings| settings.oidc.as_ref()) {
-        let client = OidcClient::new(model, site, Arc::clone(server), registry);
+        let client = OidcClient::new(model, site, Arc::clone(server), &registries.oidc);
         if !clients.iter().any(|other| other.is_same(&client)) {
             clients.push(Arc::new(client));
         }
     }
-    (!clients.is_empty()).then(|| -> Arc<dyn Guard> { Arc::new(LoginEndpoints(clients)) })
+    let bans = Arc::clone(&registries.bans);
+    (!clients.is_empty()).then(|| -> Arc<dyn Guard> { Arc::new(LoginEndpoints { clients, bans }) })
 }
 
 impl LoginEndpoints {
@@ -39,7 +44,7 @@ impl LoginEndpoints {
         let paths = |client: &OidcClient| {
             [client.settings.callback.as_bytes(), client.settings.logout.as_bytes()].contains(&path)
         };
-        self.0.iter().any(|client| paths(client))
+        self.clients.iter().any(|client| paths(client))
     }
 }
 
@@ -49,17 +54,17 @@ impl Guard for LoginEndpoints {
         if !self.is_endpoint(path) {
             return Check::Decided(Ok(Admitted::default()));
         }
-        let server = self.0.first().map(|client| &client.server.server);
+        let server = self.clients.first().map(|client| &client.server.server);
         let Some(scope) = server.and_then(|server| RequestScope::of(context, server)) else {
             return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
         };
         let with = |own: fn(&OidcClient) -> &str| -> Vec<&Arc<OidcClient>> {
-            let clients = self.0.iter();
+            let clients = self.clients.iter();
             clients.filter(|client| own(client).as_bytes() == path).collect()
         };
         match &with(|client| &client.settings.callback)[..] {
             [] => logout::respond(&with(|client| &client.settings.logout), &scope, context),
-            callbacks => callback::respond(callbacks, &scope, context),
+            callbacks => callback::respond(callbacks, &scope, context, &self.bans),
         }
     }
 

@@ -23,7 +23,7 @@ use crate::values;
 /// Returns true if a browser opens a page with this request, so that a redirect to another site is useful. Requests of
 /// scripts, programs and embedded resources could not follow it.
 pub(super) fn is_navigation(request: &Request<'_>) -> bool {
-    if request.method != Method::Get || request.upgrade.is_some() {
+    if request.method != Method::Get || request.upgrade.is_some() || !opens_window(request) {
         return false;
     }
     match request.fields.get(KnownField::SecFetchMode) {
@@ -35,11 +35,20 @@ pub(super) fn is_navigation(request: &Request<'_>) -> bool {
     }
 }
 
+/// Returns false for a request of a frame or another embedded resource, and for one ahead of time, which the user may
+/// never want.
+pub(super) fn opens_window(request: &Request<'_>) -> bool {
+    let mut fields = request.fields.iter();
+    let destination = request.fields.get(KnownField::SecFetchDest);
+    destination.is_none_or(|to| to.eq_ignore_ascii_case(b"document"))
+        && !fields.any(|(name, _)| name.eq_ignore_ascii_case(b"sec-purpose"))
+}
+
 /// Redirects a browser to the provider.
 pub(super) fn begin(client: &Arc<OidcClient>, scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
     let redirect_uri = format!("{}{}", scope.origin, client.settings.callback);
     let target = values::origin_form(context.request);
-    let begun = PendingLogin::begin(redirect_uri, target, scope.now)
+    let begun = PendingLogin::begin(redirect_uri, target, |label| client.has_login(label, scope), scope.now)
         .and_then(|login| client.login_cookies(&login, scope).map(|cookies| (login, cookies)));
     let Some((login, cookies)) = begun else {
         return Check::Decided(Err(Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))));

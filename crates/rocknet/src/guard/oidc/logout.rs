@@ -11,7 +11,7 @@ use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
 use super::client::OidcClient;
-use super::login::metadata;
+use super::login::{metadata, opens_window};
 use super::responses::{uncached, with_cookies};
 use super::scope::RequestScope;
 use crate::fixed;
@@ -64,10 +64,13 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
 }
 
 /// Returns true for a link of the site itself, or an address that the user has typed. Browsers that do not say so get a
-/// page that asks, because another site could lead there.
+/// page that asks, because another site could lead there, or an image in a page of this one.
 fn is_wanted(request: &Request<'_>) -> bool {
-    let from = request.fields.get(KnownField::SecFetchSite);
-    from.is_some_and(|from| from == b"same-origin" || from == b"none")
+    let is = |name, values: [&[u8]; 2]| request.fields.get(name).is_some_and(|value| values.contains(&value));
+    is(KnownField::SecFetchSite, [b"same-origin", b"none"])
+        && is(KnownField::SecFetchMode, [b"navigate"; 2])
+        && is(KnownField::SecFetchDest, [b"document"; 2])
+        && opens_window(request)
 }
 
 /// Returns true for a form of the site itself.
