@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ::aws_lc_rs::digest;
@@ -14,7 +15,7 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 
-use super::client_handshake::{ClientTickets, ClientVerifier};
+use super::client_handshake::{ClientTickets, ClientVerifier, end_of_validity};
 use super::files::{Stamp, stamp};
 use super::pem;
 use super::resumption::{TicketCipher, TicketSecrets};
@@ -45,12 +46,29 @@ struct LastRead {
 /// Verification by one version of the files.
 pub struct ClientVerification {
     verifier: Arc<dyn ClientCertVerifier>,
+    lists: Vec<ListPeriod>,
     /// Hash of the authorities and lists.
     digest: Vec<u8>,
     secrets: Arc<TicketSecrets>,
     /// Ciphers of session tickets, of sites that require a certificate and of those that do not.
     tickets: [OnceLock<Arc<TicketCipher>>; 2],
 }
+
+/// Period of a revocation list. Times are in seconds of Unix time.
+struct ListPeriod {
+    /// Name of the authority.
+    issuer: String,
+    /// Time from which the log warns that the list is about to end: a quarter of its period before the end, and at most
+    /// [`MAX_NOTICE_S`].
+    notice: u64,
+    /// Time from which the list does not count (`nextUpdate`).
+    end: u64,
+    /// Number of warnings that were logged or are no longer due.
+    warnings: AtomicU8,
+}
+
+/// Maximum time in seconds between the first warning of a list and its end.
+const MAX_NOTICE_S: u64 = 3 * 24 * 3600;
 
 impl ClientTrust {
     /// Reads the files. An error is reported by [`ClientTrust::error`].
@@ -68,6 +86,7 @@ impl ClientTrust {
             last_read: Mutex::default(),
         };
         trust.reload_if_changed();
+        trust.warn_of_lists();
         trust
     }
 
@@ -112,6 +131,19 @@ impl ClientTrust {
         }))
     }
 
+    /// Logs a warning of each list that is outdated or about to be, once for each of the two states.
+    pub(super) fn warn_of_lists(&self) {
+        for warning in self.due_warnings(UnixTime::now().as_secs()) {
+            tracing::warn!(files = self.files(), "{warning}");
+        }
+    }
+
+    fn due_warnings(&self, now: u64) -> Vec<String> {
+        let current = self.current.load();
+        let lists = current.iter().flat_map(|verification| &verification.lists);
+        lists.filter_map(|list| list.due_warning(now)).collect()
+    }
+
     /// Returns the files, for log lines.
     pub(super) fn files(&self) -> String {
         let names = self.ca.iter().chain(&self.crl).map(|path| path.display().to_string());
@@ -136,6 +168,7 @@ impl ClientTrust {
         {
             digest.extend_from_slice(digest::digest(&digest::SHA256, der).as_ref());
         }
+        let periods = lists.iter().filter_map(|list| ListPeriod::of(list)).collect();
         // As with nginx, a list is needed for the issuer of each certificate of a chain, and an outdated list does not
         // count.
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(&self.provider))
@@ -145,6 +178,7 @@ impl ClientTrust {
             .map_err(|error| format!("`client_ca`: {error}"))?;
         Ok(ClientVerification {
             verifier,
+            lists: periods,
             digest,
             secrets: Arc::clone(&self.secrets),
             tickets: Default::default(),
@@ -167,7 +201,53 @@ impl fmt::Debug for ClientTrust {
     }
 }
 
+impl ListPeriod {
+    /// Returns the period of a list; `None` if it has no end.
+    fn of(list: &[u8]) -> Option<ListPeriod> {
+        use x509_parser::prelude::{CertificateRevocationList, FromDer};
+
+        let (_, parsed) = CertificateRevocationList::from_der(list).ok()?;
+        let seconds = |time: i64| u64::try_from(time).unwrap_or(0);
+        let end = seconds(parsed.next_update()?.timestamp());
+        let period = end.saturating_sub(seconds(parsed.last_update().timestamp()));
+        Some(ListPeriod {
+            issuer: parsed.issuer().to_string(),
+            notice: end - MAX_NOTICE_S.min(period / 4).min(end),
+            end,
+            warnings: AtomicU8::new(0),
+        })
+    }
+
+    fn due_warning(&self, now: u64) -> Option<String> {
+        let due = u8::from(now >= self.notice) + u8::from(now >= self.end);
+        if self.warnings.fetch_max(due, Ordering::Relaxed) >= due {
+            return None;
+        }
+        let issuer = &self.issuer;
+        Some(match self.end.saturating_sub(now) {
+            0 => format!(
+                "the revocation list of {issuer} is outdated, so certificates of this authority are refused: install \
+                 the next list"
+            ),
+            seconds => format!(
+                "the revocation list of {issuer} ends in {} h, and certificates of this authority are refused then: \
+                 install the next list",
+                seconds.div_ceil(3600)
+            ),
+        })
+    }
+}
+
 impl ClientVerification {
+    /// Returns the first time after `now` at which a certificate of the chain or a revocation list ends, so that the
+    /// result for the chain may change. Times are in seconds of Unix time.
+    pub fn valid_until(&self, chain: &[CertificateDer<'_>], now: u64) -> u64 {
+        // A certificate is valid in its last second, and a list is not.
+        let certificates = chain.iter().filter_map(|der| end_of_validity(der)?.checked_add(1));
+        let ends = self.lists.iter().map(|list| list.end).chain(certificates);
+        ends.filter(|end| *end > now).min().unwrap_or(u64::MAX)
+    }
+
     /// Returns true if a chain, the certificate of the client first, is valid now.
     pub fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
         chain.split_first().is_some_and(|(leaf, intermediates)| {
@@ -237,15 +317,42 @@ fn read_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>,
         return Err("contains no revocation list".to_owned());
     }
     for list in &lists {
-        let (_, parsed) = CertificateRevocationList::from_der(list).map_err(|_| "is no revocation list".to_owned())?;
-        let ends = parsed.next_update().map(|end| end.timestamp());
-        if ends.is_some_and(|end| u64::try_from(end).unwrap_or(0) < UnixTime::now().as_secs()) {
-            tracing::warn!(
-                file = %path.display(),
-                "the revocation list of {} is outdated, so certificates of this authority are refused",
-                parsed.issuer()
-            );
-        }
+        CertificateRevocationList::from_der(list).map_err(|_| "is no revocation list".to_owned())?;
     }
     Ok(lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_warned_of_once_before_its_end_and_once_after_it() {
+        let mut issuer = rcgen::CertificateParams::default();
+        issuer.key_usages = vec![rcgen::KeyUsagePurpose::CrlSign];
+        let issuer = rcgen::Issuer::new(issuer, rcgen::KeyPair::generate().expect("a key"));
+        let list = rcgen::CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2020, 1, 1),
+            next_update: rcgen::date_time_ymd(2020, 1, 9),
+            crl_number: rcgen::SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: Vec::new(),
+            key_identifier_method: rcgen::KeyIdMethod::Sha256,
+        };
+        let list = ListPeriod::of(list.signed_by(&issuer).expect("a list").der()).expect("a period");
+        let day = 24 * 3600;
+        assert_eq!(list.end - list.notice, 2 * day);
+        for (at, expected) in [
+            (list.notice - 1, None),
+            (list.end - day, Some("ends in 24 h")),
+            (list.end - 1, None),
+            (list.end, Some("is outdated")),
+            (list.end + day, None),
+        ] {
+            let warning = list.due_warning(at);
+            assert_eq!(warning.is_some(), expected.is_some(), "{warning:?}");
+            let (warning, expected) = (warning.unwrap_or_default(), expected.unwrap_or_default());
+            assert!(warning.contains(expected), "{warning}");
+        }
+    }
 }

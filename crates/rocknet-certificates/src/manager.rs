@@ -287,6 +287,7 @@ impl ManagerState {
                 }
                 None => {}
             }
+            trust.warn_of_lists();
             true
         });
     }

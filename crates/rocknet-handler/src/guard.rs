@@ -166,6 +166,11 @@ pub trait Guard: Send + Sync {
     /// [`Admission`], or `None` if the caller has to use [`Guard::check`]. Has no side effects.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>>;
 
+    /// Returns true if the guard removes fields that clients must not set, so that trailer fields are dropped, too.
+    fn removes_fields(&self) -> bool {
+        false
+    }
+
     /// Returns true if the guard counts the requests that it admits, so that [`Guard::count_cached`] has to be called.
     fn counts(&self) -> bool {
         false

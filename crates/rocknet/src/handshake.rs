@@ -27,9 +27,16 @@ struct VerifiedClient {
     /// End of its validity, in seconds of Unix time.
     ends: u64,
     trust: Arc<ClientTrust>,
-    /// Last verification, and true if it accepts the chain. `None` until the first request, because a resumed session
-    /// was not verified in its handshake.
-    last: RefCell<Option<(Arc<ClientVerification>, bool)>>,
+    /// Last verification. `None` until the first request, because a resumed session was not verified in its handshake.
+    last: RefCell<Option<LastVerification>>,
+}
+
+/// Result of a verification of a client's chain.
+struct LastVerification {
+    verification: Arc<ClientVerification>,
+    is_accepted: bool,
+    /// Time from which the result may be another one, in seconds of Unix time.
+    until: u64,
 }
 
 impl Handshake {
@@ -93,16 +100,24 @@ impl VerifiedClient {
             return false;
         }
         let mut last = self.last.borrow_mut();
-        if let Some((verification, is_accepted)) = &*last
-            && self.trust.is_current(verification)
+        if let Some(last) = &*last
+            && now < last.until
+            && self.trust.is_current(&last.verification)
         {
-            return *is_accepted;
+            return last.is_accepted;
         }
         let Some(verification) = self.trust.current() else {
             return false;
         };
-        let is_accepted = verification.accepts(&self.chain);
-        *last = Some((verification, is_accepted));
+        let (is_accepted, until) = (
+            verification.accepts(&self.chain),
+            verification.valid_until(&self.chain, now),
+        );
+        *last = Some(LastVerification {
+            verification,
+            is_accepted,
+            until,
+        });
         is_accepted
     }
 }

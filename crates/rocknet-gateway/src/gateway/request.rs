@@ -62,8 +62,8 @@ impl BackendRequest {
             client: *client,
             secure: tls.as_deref(),
             user: user.as_deref(),
-            // Applications get the credentials that an authority has read, as with nginx and Caddy: they may be a token
-            // for the application, too.
+            // With an authority or a client certificate, the response is personal. Applications then get the
+            // credentials of the request, as with nginx and Caddy: they may be a token for the application.
             has_verified_password: user.is_some() && !is_personal,
         }
     }

@@ -120,8 +120,8 @@ pub fn write(
     write_body_variables(params, request, length)?;
     write_connection_variables(params, request, context)?;
     if let Some(user) = context.user {
-        // With forward authentication, a cookie may have established the user.
-        if has_basic_credentials(request) {
+        // An authority or a certificate may have established the user, beside credentials for the application.
+        if context.has_verified_password && has_basic_credentials(request) {
             params.put(b"AUTH_TYPE", b"Basic")?;
         }
         params.put(b"REMOTE_USER", user.as_bytes())?;

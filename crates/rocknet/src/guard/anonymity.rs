@@ -45,6 +45,10 @@ impl Guard for Anonymity {
         Check::Decided(Ok(Admitted { user: None, identity }))
     }
 
+    fn removes_fields(&self) -> bool {
+        true
+    }
+
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         (!self.is_needed(context)).then_some(None)
     }

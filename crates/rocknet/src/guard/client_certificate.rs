@@ -60,7 +60,9 @@ impl CertificateGuard {
     /// Decides about a request.
     pub fn check(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        let identity = (!self.names.is_empty()).then(|| Arc::new(self.identity(context, user.as_deref())));
+        // Without an identity, a user is one whose password was verified, so that applications get no `Authorization`.
+        let has_identity = user.is_some() || !self.names.is_empty();
+        let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })
     }
 

@@ -163,7 +163,7 @@ where
         false => RequestBody::empty(),
     };
     // Applications may treat a trailer field of the client as a header field.
-    if is_identified {
+    if is_identified || endpoint.guards.iter().any(|guard| guard.removes_fields()) {
         body.discard_trailers();
     }
     let mut owned = (incoming.owned)();

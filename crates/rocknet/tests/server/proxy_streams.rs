@@ -106,6 +106,25 @@ fn request_trailers_are_forwarded() {
     assert_eq!(String::from_utf8_lossy(&response.content), "x-sum: 5\r\nend");
 }
 
+/// The other route of the site identifies its clients by these fields.
+#[test]
+fn trailers_forge_no_identity_on_open_routes() {
+    let upstream = with_trailers("");
+    let rest = "route.\"/private/*\" = { auth = { forward = \"http://127.0.0.1:9/\" } }\n";
+    let text = format!(
+        "[server]\nworkers = 1\n[log]\nerrors = \"off\"\n[site.default]\nlisten = \"127.0.0.1:0\"\n{}\n{rest}",
+        upstream.key()
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    let mut client = server.connect();
+    for name in ["Remote-User", "remote_groups"] {
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n{name}: root\r\n\r\n"
+        ));
+        assert_eq!(client.response().text(), "end", "{name}");
+    }
+}
+
 #[test]
 fn response_trailers_are_forwarded() {
     let upstream = with_trailers("X-Sum: 5\r\nGrpc-Status: 0\r\n");

@@ -13,6 +13,7 @@ use rustls::{ClientConfig, HandshakeKind};
 use super::certs::{Authority, Kind, Leaf};
 use super::client::{TlsClient, open, tool};
 use super::http3_client::{Http3Client, connect};
+use super::support::fastcgi::{self, Peer, SOCKET};
 use super::support::upstream::{Upstream, ok};
 use super::support::{Client, DEADLINE, Folder, Running};
 
@@ -406,6 +407,59 @@ fn a_certificate_that_expires_ends_sessions_and_open_connections() {
     assert!(SystemTime::now() >= end - Duration::from_secs(1));
     assert_eq!(request(&mut connection), 421);
     assert_eq!(status(&config, server.address(), "/any/x"), None);
+}
+
+#[test]
+fn an_outdated_list_ends_open_connections() {
+    let authorities = Authorities::new();
+    let folder = authorities.folder();
+    let end = SystemTime::now() + Duration::from_secs(3);
+    let list = authorities
+        .clients
+        .revocation_list_with(&[], |params| params.next_update = end.into());
+    folder.write("clients.crl", list);
+    let tls = format!("{OPTIONAL}, crl = \"clients.crl\"");
+    let server = authorities.start(folder, &tls, &route("/any/*", "{ certificate = true }"));
+    let bob = authorities.clients.client(named("bob"));
+    let mut connection = authorities.client(Some(&bob)).client(server.address());
+    let mut request = || connection.fetch("GET /any/x", &["Host: a.test"]).status;
+    assert_eq!(request(), 200);
+    let start = Instant::now();
+    while request() == 200 {
+        assert!(start.elapsed() < DEADLINE, "the list does not end");
+        std::thread::yield_now();
+    }
+    assert!(SystemTime::now() >= end - Duration::from_secs(1));
+    assert_eq!(request(), 421);
+}
+
+/// The application may verify the credentials of the request, which the server has not read.
+#[test]
+fn applications_get_the_credentials_beside_a_certificate() {
+    let authorities = Authorities::new();
+    let folder = authorities.folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |request, stream| {
+        let names = ["REMOTE_USER", "AUTH_TYPE", "HTTP_AUTHORIZATION", "HTTP_X_CLIENT"];
+        let values = names.map(|name| request.variable(name).to_owned());
+        let text = format!("Content-Type: text/plain\r\n\r\n{}", values.join("|"));
+        fastcgi::write_to(stream, fastcgi::response(text.as_bytes()));
+        fastcgi::Next::Keep
+    });
+    let app = |path: &str, headers: &str| {
+        route(path, &format!("{{ certificate = {{ user = \"cn\"{headers} }} }}"))
+            + &format!("fastcgi = \"unix:{SOCKET}\"\n")
+    };
+    let rest = app("/plain/*", "") + &app("/fields/*", ", headers = { X-Client = \"{user}\" }");
+    let server = authorities.start(folder, OPTIONAL, &rest);
+    let bob = authorities.clients.client(named("bob"));
+    let mut connection = authorities.client(Some(&bob)).client(server.address());
+    for (path, field) in [("/plain/x", ""), ("/fields/x", "bob")] {
+        let response = connection.fetch(
+            &format!("GET {path}"),
+            &["Host: a.test", "Authorization: Basic Ym9iOng="],
+        );
+        assert_eq!(response.text(), format!("bob||Basic Ym9iOng=|{field}"), "{path}");
+    }
 }
 
 #[test]

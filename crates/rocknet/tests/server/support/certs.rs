@@ -78,20 +78,30 @@ impl Authority {
 
     /// Returns a list of revoked certificates in PEM that is valid until `year`.
     pub fn revocation_list(&self, serials: &[u64], year: i32) -> String {
+        self.revocation_list_with(serials, |params| params.next_update = rcgen::date_time_ymd(year, 1, 1))
+    }
+
+    /// Returns a list of revoked certificates in PEM with changed parameters.
+    pub fn revocation_list_with(
+        &self,
+        serials: &[u64],
+        change: impl FnOnce(&mut CertificateRevocationListParams),
+    ) -> String {
         let revoked = |serial: &u64| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),
             revocation_time: rcgen::date_time_ymd(2001, 1, 1),
             reason_code: None,
             invalidity_date: None,
         };
-        let params = CertificateRevocationListParams {
+        let mut params = CertificateRevocationListParams {
             this_update: rcgen::date_time_ymd(2001, 1, 1),
-            next_update: rcgen::date_time_ymd(year, 1, 1),
+            next_update: rcgen::date_time_ymd(4096, 1, 1),
             crl_number: SerialNumber::from(1),
             issuing_distribution_point: None,
             revoked_certs: serials.iter().map(revoked).collect(),
             key_identifier_method: KeyIdMethod::Sha256,
         };
+        change(&mut params);
         let list = params.signed_by(&self.issuer).expect("a list");
         list.pem().expect("a list in PEM")
     }
