@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use rocknet_control::response_purge::ResponsePurge;
 
-use super::super::access::SECRET;
+use super::super::access::{SECRET, basic};
 use super::super::support::http2::Http2;
-use super::super::support::upstream::Upstream;
+use super::super::support::upstream::{Next, Upstream, write_to};
 use super::super::support::{Client, DEADLINE, Folder, ReceivedResponse, Running};
 use super::{response, status, upstream};
 
@@ -220,13 +220,83 @@ fn guards_decide_about_frequent_hits() {
         "{statuses:?}"
     );
     assert_eq!(client.fetch("GET /a", &[&denied]).status, 200);
-    // A password: a client with one is never sent the response for others.
-    let auth = format!("auth = {{ bob = \"{SECRET}\" }}");
-    server.reload(&text(&upstream, &auth)).expect("a valid configuration");
-    for _ in 0..FREQUENT {
+    // An allowed address, or else a password.
+    let keys = format!("allow = [\"192.0.2.1\"]\nsatisfy = \"any\"\nauth = {{ bob = \"{SECRET}\" }}");
+    server.reload(&text(&upstream, &keys)).expect("a valid configuration");
+    for _ in 0..2 {
+        heat(&mut client, "GET /a", &[&visitor]);
+        client
+            .fetch("GET /a", &[&denied])
+            .expect("no password", 401, &["!Cache-Status"]);
+        let password = basic("bob", "secret");
+        let known = client.fetch("GET /a", &[&denied, &password]);
+        assert_eq!(known.status, 200);
+        assert_ne!(status(&known), "hit", "{known:?}");
+        client
+            .fetch("GET /a", &[&denied, &basic("bob", "wrong")])
+            .expect("a wrong password", 401, &["!Cache-Status"]);
+    }
+}
+
+/// The authority decides about each request, also about one whose response is in use by others.
+#[test]
+fn an_authority_decides_about_frequent_hits() {
+    let upstream = upstream(|_| response("200 OK", "Cache-Control: public, max-age=60", "page"));
+    let authority = Upstream::start(|request, stream| {
+        write_to(
+            stream,
+            match request.field("Cookie") {
+                Some("session=1") => "HTTP/1.1 204 No Content\r\n\r\n",
+                _ => "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n",
+            },
+        );
+        Next::Keep
+    });
+    let server = start(&upstream, &format!("auth = {{ forward = \"{}\" }}", authority.url()));
+    let mut client = server.connect();
+    for _ in 0..3 * FREQUENT {
+        assert_eq!(client.fetch("GET /a", &["Cookie: session=1"]).status, 200);
         client
             .fetch("GET /a", &[])
-            .expect("no password", 401, &["!Cache-Status"]);
+            .expect("no session", 403, &["!Cache-Status"]);
+    }
+    assert_eq!(authority.all().len(), 6 * FREQUENT);
+}
+
+/// Clients cannot name a user, although frequent hits skip the phase that removes the field.
+#[test]
+fn frequent_hits_have_no_user_of_the_client() {
+    let upstream = upstream(|request| {
+        let user = request.field("Remote-User").unwrap_or("nobody");
+        response("200 OK", "Cache-Control: max-age=60|Vary: Remote-User", user)
+    });
+    let keys = "route.\"/in/*\" = { auth = { forward = \"http://127.0.0.1:9\" } }";
+    let server = start(&upstream, keys);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert_eq!(heat(&mut client, "GET /a", &[]).text(), "nobody");
+        for name in ["Remote-User: eve", "remote_user: eve"] {
+            for _ in 0..FREQUENT {
+                assert_eq!(client.fetch("GET /a", &[name]).text(), "nobody", "{name}");
+            }
+        }
+    }
+}
+
+/// Each worker has frequent hits of its own.
+#[test]
+fn changes_end_frequent_hits_of_all_workers() {
+    let upstream = versions("Cache-Control: max-age=60");
+    let text = text(&upstream, "").replace("workers = 1", "workers = 2");
+    let server = Running::start(Folder::with(&[]), &text);
+    let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();
+    for _ in 0..3 {
+        clients.iter_mut().for_each(|client| drop(heat(client, "GET /a", &[])));
+        assert_eq!(server.server().purge_responses(&ResponsePurge::default()), Ok(1));
+        let expected = format!("GET /a HTTP/1.1 {}", upstream.all().len());
+        for client in &mut clients {
+            assert_eq!(client.get("/a").text(), expected);
+        }
     }
 }
 
