@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rocknet::certificates::{ServerEnvironment, state_folder};
-use rocknet::signed_url::{PARAMETER, SignError, SignedRequest, SigningKeys, Terms, depth_of_folder};
+use rocknet::signed_url::{MAX_EXPIRES, PARAMETER, SignError, SignedRequest, SigningKeys, Terms, depth_of_folder};
 use rocknet::url_keys::{self, generated_key_file};
 use rocknet_config::model::SignedUrls;
 use rocknet_config::url_keys::is_id;
@@ -92,10 +92,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if options.expires.is_zero() {
         return Err(failed(&"a signature has an end: --expires 365d"));
     }
-    let keys = keys(options, &url)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let expires = now.as_secs().saturating_add(options.expires.as_secs());
+    if expires > MAX_EXPIRES {
+        return Err(failed(&"the end is too far away: --expires 365d"));
+    }
+    let keys = keys(options, &url)?;
     let terms = Terms {
-        expires: now.as_secs().saturating_add(options.expires.as_secs()),
+        expires,
         is_for_client: options.client.is_some(),
         folder_depth: match options.folder {
             true => Some(depth_of_folder(url.path.as_bytes()).ok_or_else(|| failed(&SignError::Path))?),

@@ -474,6 +474,12 @@ pub(super) async fn enter(
         context.set_user(admitted.user.clone());
         context.guards.borrow_mut().push(Arc::clone(guard));
         if let Some(identity) = &admitted.identity {
+            if identity.signature.is_some()
+                && let Some(request) = context.logged_request()
+            {
+                let without_signature = Rc::new(identity.apply(request));
+                let _ = context.admitted_request.set(without_signature);
+            }
             let mut identities = context.identities.borrow_mut();
             if !identities.iter().any(|other| Arc::ptr_eq(other, identity)) {
                 identities.push(Arc::clone(identity));

@@ -257,6 +257,26 @@ fn access_logs_have_no_signature_that_is_valid() {
 }
 
 #[test]
+fn access_logs_have_no_signature_that_the_route_of_an_index_file_admits() {
+    let folder = folder();
+    let log = folder.path("access.log");
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nlog = {{ access = \"{}\" }}\n\
+         [site.default.route.\"/dl/index.html\"]\n{SIGNED}\n",
+        log.display()
+    );
+    let server = Running::start(folder, &text);
+    for _ in 0..2 {
+        assert_eq!(server.fetch(&signed("GET /dl/"), &[]).status, 200);
+    }
+    assert_eq!(server.fetch("GET /dl/", &[]).status, 403);
+    let (server, _folder) = server.take();
+    server.stop();
+    let text = fs::read_to_string(&log).unwrap();
+    assert_eq!(text.matches("GET /dl/ HTTP/1.1\" 200").count(), 2, "{text}");
+}
+
+#[test]
 fn the_examples_of_the_page_make_valid_urls() {
     let page = include_str!("../../../../docs/signed-urls.md");
     let folder = Folder::with(&[("x", "")]);
