@@ -60,6 +60,8 @@ impl ServedFiles {
             self.names.push("index.php".to_owned());
         }
         self.has_any_name |= is_on("cgi");
+        // Scripts and applications name files by `X-Accel-Redirect`.
+        self.has_any_path |= ["php", "cgi", "fastcgi", "uwsgi", "scgi"].into_iter().any(is_on);
         let texts = |key: &str| match settings.get(key) {
             Some(Value::Text(text)) => vec![text.as_str()],
             Some(Value::List(values)) => values.iter().filter_map(text_of).collect(),
@@ -363,6 +365,17 @@ mod tests {
         with_php.set("php", Value::text("auto"), 1);
         files.add(&with_php);
         assert!(files.may_match("*.php", false) && files.may_match("/config.php", false));
-        assert!(!files.may_match("/lib/*", false) && !files.may_match("~\\.(bak|sql)$", false));
+        // Scripts lead to files with any path.
+        assert!(files.may_match("/lib/*", false) && files.may_match("~\\.(bak|sql)$", false));
+        for (key, value, expected) in [
+            ("fastcgi", Value::text("127.0.0.1:9000"), true),
+            ("uwsgi", Value::text("127.0.0.1:9000"), true),
+            ("proxy", Value::text("http://127.0.0.1:9000"), false),
+        ] {
+            let (mut settings, mut files) = (Settings::default(), ServedFiles::default());
+            settings.set(key, value, 1);
+            files.add(&settings);
+            assert_eq!(files.may_match("/lib/*", false), expected, "{key}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Translates `auth_request` to forward authentication, with the directives that belong to it: the location of the
 //! authority, `auth_request_set`, and `error_page 401`.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use rocknet_config::model::SignIn;
@@ -22,14 +23,18 @@ const NO_IDENTITY: [&str; 3] = ["set_cookie", "location", "www_authenticate"];
 /// Adds the authority to each `auth_request` of a server and of its locations that has a counterpart: URL, page for
 /// signing in, field of the user, and fields of the identity. Removes or replaces the directives that belong to it, and
 /// returns notes about them. An `auth_request` without a counterpart stays as it is.
-pub(super) fn resolve(server: &mut Directive, upstreams: &Upstreams) -> Vec<Note> {
+/// `inherited`: `proxy_…` directives of `http`.
+pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstreams: &Upstreams) -> Vec<Note> {
     let mut notes = Vec::new();
     let has_request = |block: &Directive| block.children().iter().any(is_query);
     if !has_request(server) && !server.children().iter().any(|d| d.is("location") && has_request(d)) {
         return notes;
     }
     let variables = Variables::collect(server);
-    let original = server.clone();
+    let mut original = server.clone();
+    let is_own = |d: &Directive| server.children().iter().any(|own| own.name == d.name);
+    let inherited = inherited.iter().filter(|d| !is_own(d)).map(|d| (*d).clone());
+    original.block.get_or_insert_default().extend(inherited);
     let mut authorities = Authorities::default();
     let blocks = server.block.as_deref_mut().unwrap_or_default();
     for location in blocks.iter_mut().filter(|d| d.is("location")) {
@@ -170,6 +175,16 @@ fn replace(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     out
 }
 
+/// Returns true if a text contains a variable, whose name has its `$`.
+fn has_variable(text: &str, variable: &str) -> bool {
+    let is_found = Cell::new(false);
+    replace(text, |name| {
+        is_found.set(is_found.get() || name == variable);
+        None
+    });
+    is_found.get()
+}
+
 /// Completes the `auth_request` of a block. `outer`: the server, if the block inherits its `error_page`. Adds its
 /// authority to `authorities`.
 fn complete(
@@ -192,7 +207,7 @@ fn complete(
     authorities
         .addresses
         .extend(passes.map(|pass| pass.argument(0).to_owned()));
-    note_fields(location, &url, notes);
+    note_fields(location, &url, server, notes);
     let mut all = block
         .children()
         .iter()
@@ -303,35 +318,55 @@ fn may_match(expression: &str, case: CaseMode, path: &str) -> bool {
     compiled(expression, case).is_none_or(|regex| regex.matches(path.as_bytes()))
 }
 
-/// Notes fields that the location of an authority sets, and that RockNet does not send.
-fn note_fields(location: &Directive, url: &str, notes: &mut Vec<Note>) {
-    const SENT: [&str; 16] = [
-        "host",
-        "x-real-ip",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-forwarded-method",
-        "x-forwarded-port",
-        "x-forwarded-proto",
-        "x-forwarded-uri",
-        "x-original-method",
-        "x-original-uri",
-        "x-original-url",
-        "x-auth-request-redirect",
-        "content-length",
-        "connection",
-        "x-scheme",
-        "upgrade",
-    ];
-    for directive in location.children() {
-        let is_sent = || SENT.iter().any(|name| directive.argument(0).eq_ignore_ascii_case(name));
-        if directive.is("proxy_set_header") && !is_sent() {
-            notes.differs(directive, "the authority does not get the field: docs/forward-auth.md");
-        } else if directive.is("proxy_pass_request_headers") {
-            notes.differs(directive, "the authority gets the fields of the client");
-        } else if directive.is("proxy_pass") && url.starts_with("https://") {
-            notes.differs(directive, "RockNet verifies the certificate of the authority");
+/// Notes fields that the location of an authority sets, and that RockNet does not send with these values. A client can
+/// send such a field itself.
+fn note_fields(location: &Directive, url: &str, server: &Directive, notes: &mut Vec<Note>) {
+    let mut found = Vec::new();
+    // A location without such a directive inherits those of the server.
+    for name in ["proxy_set_header", "proxy_pass_request_headers"] {
+        let has_own = location.children().iter().any(|d| d.is(name));
+        let block = if has_own { location } else { server };
+        for directive in block.children().iter().filter(|d| d.is(name)) {
+            match directive.is("proxy_set_header") {
+                true if is_sent(directive.argument(0), directive.argument(1)) => {}
+                true => found.weakens(
+                    directive,
+                    "the authority does not get this value, and a client can send the field: docs/forward-auth.md",
+                ),
+                false if directive.argument(0) == "on" => {}
+                false => found.weakens(directive, "the authority gets the fields of the client"),
+            }
         }
+    }
+    for directive in location.children() {
+        if directive.is("proxy_pass") && url.starts_with("https://") {
+            found.differs(directive, "RockNet verifies the certificate of the authority");
+        }
+    }
+    for note in found {
+        // Several places may have the same authority.
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}
+
+/// Returns true if the authority gets a field with a value that corresponds to the value of nginx.
+fn is_sent(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let has_one = |parts: &[&str]| parts.iter().any(|part| value.contains(part));
+    match name.as_str() {
+        // The fields of a body or an upgrade are never sent.
+        "content-length" | "connection" | "upgrade" | "host" => true,
+        "x-real-ip" => has_one(&["$remote_addr", "$realip_remote_addr"]),
+        "x-forwarded-for" => has_one(&["$remote_addr", "$realip_remote_addr", "$proxy_add_x_forwarded_for"]),
+        "x-forwarded-host" => has_one(&["$host", "$http_host", "$server_name"]),
+        "x-forwarded-method" | "x-original-method" => value == "$request_method",
+        "x-forwarded-port" => has_one(&["port"]),
+        "x-forwarded-proto" | "x-scheme" => has_one(&["scheme", "proto"]),
+        "x-forwarded-uri" | "x-original-uri" => value == "$request_uri",
+        "x-original-url" | "x-auth-request-redirect" => value.ends_with("$request_uri"),
+        name => value == format!("$http_{}", name.replace('-', "_")),
     }
 }
 
@@ -481,7 +516,7 @@ fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities
             "set" => !authorities
                 .addresses
                 .iter()
-                .any(|address| address.contains(d.argument(0))),
+                .any(|address| has_variable(address, d.argument(0))),
             "add_header" if sets_cookie(d) && d.arguments.iter().any(is_cookie) => {
                 notes.unneeded(d, cookies);
                 false

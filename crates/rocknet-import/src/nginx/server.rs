@@ -25,7 +25,7 @@ pub(super) fn translate(
 ) -> HostDraft {
     let mut flat = nested::flatten(block);
     mirror::resolve(&mut flat);
-    let mut notes = forward_auth::resolve(&mut flat, upstreams);
+    let mut notes = forward_auth::resolve(&mut flat, &shared.proxy, upstreams);
     let block = &flat;
     let mut host = HostDraft {
         directive: block.text(),

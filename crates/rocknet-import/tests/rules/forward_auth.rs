@@ -328,3 +328,47 @@ fn longer_paths_of_an_internal_authority_stay_internal() {
     has(&import, "route.\"/auth/*\"]\ninternal = true");
     assert!(is_any_weakened(&import), "{:?}", import.notes);
 }
+
+#[test]
+fn fields_that_only_nginx_sends_are_noted() {
+    for (field, is_noted) in [
+        ("proxy_set_header X-Required-Group admins;", true),
+        ("proxy_set_header X-Bypass \"\";", true),
+        ("proxy_set_header X-Real-IP 127.0.0.1;", true),
+        ("proxy_set_header X-Original-Method GET;", true),
+        ("proxy_pass_request_headers off;", true),
+        ("proxy_pass_request_headers on;", false),
+        (
+            "proxy_set_header X-Real-IP $remote_addr; proxy_set_header Content-Length \"\";",
+            false,
+        ),
+        ("proxy_set_header Cookie $http_cookie;", false),
+    ] {
+        let in_location = format!("auth_request /v; location = /v {{ internal; {field} proxy_pass http://a:1; }}");
+        let inherited = format!("auth_request /v; {field} location = /v {{ internal; proxy_pass http://a:1; }}");
+        for server in [in_location, inherited] {
+            let import = translated(&server);
+            assert_eq!(is_any_weakened(&import), is_noted, "{server}\n{:?}", import.notes);
+        }
+        let server =
+            "server { server_name a.test; auth_request /v; location = /v { internal; proxy_pass http://a:1; } }";
+        let text = format!("http {{ {field} {server} }}");
+        let import = import(Language::Nginx, "nginx.conf", &text).expect("a translation");
+        assert_eq!(is_any_weakened(&import), is_noted, "{text}\n{:?}", import.notes);
+    }
+}
+
+#[test]
+fn a_variable_whose_name_begins_an_address_is_kept() {
+    let import = translated(
+        "set $to http://b:1; set $to_auth http://a:1; auth_request /v;
+         location = /v { internal; proxy_pass $to_auth; } location / { proxy_pass $to; }",
+    );
+    assert!(has_note(&import, "") && import.notes.iter().any(|note| note.directive.starts_with("set $to ")));
+    assert!(
+        !import
+            .notes
+            .iter()
+            .any(|note| note.directive.starts_with("set $to_auth"))
+    );
+}

@@ -405,7 +405,7 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
-                    // The rules were applied to the path of the request.
+                    // A path that a rule has rewritten has met the rules after the rewrite only.
                     if *script.name != *exchange.path {
                         file_rules::enter(worker, context, &script.name).await?;
                     }
