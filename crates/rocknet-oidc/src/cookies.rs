@@ -55,7 +55,7 @@ fn find<'a>(lines: &[&'a [u8]], name: &str) -> Option<&'a str> {
     std::str::from_utf8(value).ok()
 }
 
-/// Reads a value that [`write`] has put into one or several cookies. `lines`: the `Cookie` fields of a request.
+/// Reads a value that `write` has put into one or several cookies. `lines`: the `Cookie` fields of a request.
 pub fn read<'a>(lines: &[&'a [u8]], name: &str) -> Option<Cow<'a, str>> {
     let (pieces, first) = find(lines, name)?.split_once('.')?;
     let pieces: usize = pieces.parse().ok().filter(|pieces| (1..=MAX_PIECES).contains(pieces))?;
