@@ -13,6 +13,8 @@ use rocknet_routing::rules::RequestConditions;
 use crate::disk::DiskStore;
 use crate::fill::SiteFills;
 use crate::store::MemoryStore;
+use crate::stored::StoredResponse;
+use crate::url_changes::UrlChanges;
 use crate::{Responses, litespeed};
 
 /// A cached route.
@@ -35,6 +37,8 @@ pub(crate) struct CachedRoute {
     pub bypass: Option<RequestConditions>,
     /// Template of keys, if the route has one.
     pub key: Option<Template>,
+    /// Changes of URLs of the site, if the route has a template.
+    pub url_changes: Option<Arc<UrlChanges>>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
     /// request only after the lookup of a script.
     pub answers_now: bool,
@@ -47,6 +51,13 @@ impl CachedRoute {
             true => self.responses.disk(),
             false => None,
         }
+    }
+
+    /// Returns true if the URL of a stored response has changed since the response was requested. Without a template,
+    /// the responses of a changed URL are removed instead.
+    pub fn is_changed(&self, stored: &StoredResponse) -> bool {
+        let changes = self.url_changes.as_ref().zip(stored.url.as_deref());
+        changes.is_some_and(|(changes, url)| changes.last(url) > stored.changes)
     }
 
     /// Carries out the purges that a response of the handler demands, and removes the fields for this server. Must be

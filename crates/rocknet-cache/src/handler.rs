@@ -53,11 +53,13 @@ impl CacheHandler {
     ) -> CacheHandler {
         // The check of the configuration has refused invalid templates.
         let template = |text: &String| Template::parse(text, Scope::Request).ok();
+        let key = settings.key.as_ref().and_then(template);
         CacheHandler(Arc::new(CachedRoute {
             answers_now: route.is_unguarded || !looks_up_scripts,
             inner,
             bypass: (!settings.bypass.is_empty()).then(|| RequestConditions::new(&settings.bypass)),
-            key: settings.key.as_ref().and_then(template),
+            url_changes: key.is_some().then(|| responses.url_changes_of(&route.label.site)),
+            key,
             settings,
             memory: responses.memory_of(&route.label.site, memory),
             fills: responses.fills_of(&route.label.site),
@@ -249,7 +251,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         response.variation.matches(&request.fields)
             && response.terms.permitted(now_ms, cached.obeyed(&facts.directives)) == Use::Fresh
             && (!facts.has_authorization || response.is_for_authorization())
-            && !cached.responses.is_changed(&cached.route.label.site, response)
+            && !cached.is_changed(response)
     });
     let Some(stored) = shared else {
         // A response of the disk that is stale is in memory now.

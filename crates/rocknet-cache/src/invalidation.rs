@@ -33,14 +33,13 @@ impl CachedRoute {
             let uri = response.fields.value(name)?;
             same_origin(uri, request.authority)
         });
-        if self.key.is_none() {
+        // With a template, the keys of a URI are not known.
+        let Some(changes) = &self.url_changes else {
             drop_target(request.target);
             others.for_each(|target| drop_target(target.as_bytes()));
             return;
-        }
-        // With a template, the keys of a URI are not known.
-        let site = &self.route.label.site;
-        let invalidate = |url: &[u8]| self.responses.invalidate_url(site, url);
+        };
+        let invalidate = |url: &[u8]| changes.note(url, self.responses.next_change());
         invalidate(&key::url_of(request, is_secure));
         for target in others {
             let path = target.split('?').next().unwrap_or_default();

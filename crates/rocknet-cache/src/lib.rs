@@ -78,8 +78,10 @@ pub struct Responses {
     pub counters: Counters,
     /// Number of purges and invalidations.
     changes: AtomicU64,
-    /// Changes of URLs whose responses have keys made by templates.
-    url_changes: UrlChanges,
+    /// Changes of URLs whose responses have keys made by templates, by site. A site has changes of its own, so that
+    /// requests to one site do not invalidate responses of others. They outlive the configuration of the site, as its
+    /// responses do.
+    url_changes: Mutex<HashMap<Box<str>, Arc<UrlChanges>>>,
     /// Responses on disk, if the configuration has a size for them.
     disk: ArcSwapOption<DiskStore>,
 }
@@ -94,7 +96,7 @@ impl Default for Responses {
             fills: Mutex::default(),
             counters: Counters::default(),
             changes: AtomicU64::new(0),
-            url_changes: UrlChanges::default(),
+            url_changes: Mutex::default(),
             disk: ArcSwapOption::empty(),
         }
     }
@@ -131,6 +133,12 @@ impl Responses {
         let of_site = Arc::new(SiteFills::new(&self.budget));
         fills.insert(site.into(), Arc::downgrade(&of_site));
         of_site
+    }
+
+    /// Returns the changes of URLs of a site.
+    pub(crate) fn url_changes_of(&self, site: &str) -> Arc<UrlChanges> {
+        let mut all = self.url_changes.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(site.into()).or_default())
     }
 
     /// Changes the sizes of memories when a configuration comes into effect. `shared`: size of the shared memory.
@@ -220,16 +228,9 @@ impl Responses {
         memory.remove(key)
     }
 
-    /// Invalidates what is stored for a URL under keys that templates have made. `url`: host and path.
-    fn invalidate_url(&self, site: &str, url: &[u8]) {
-        let change = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
-        self.url_changes.note(site, url, change);
-    }
-
-    /// Returns true if the URL of a stored response has changed since the response was requested.
-    fn is_changed(&self, site: &str, stored: &StoredResponse) -> bool {
-        let url = stored.url.as_deref();
-        url.is_some_and(|url| self.url_changes.last(site, url) > stored.changes)
+    /// Returns the number of a new change.
+    fn next_change(&self) -> u64 {
+        self.changes.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Drops the resources that one of the purges selects, and does not store responses for them that are under way.

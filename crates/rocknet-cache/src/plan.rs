@@ -118,7 +118,7 @@ impl CachedRoute {
             };
             return Found::Missing(reason, None);
         };
-        if self.responses.is_changed(&self.route.label.site, stored) {
+        if self.is_changed(stored) {
             return Found::Missing(Forwarded::UriMiss, None);
         }
         self.judge(Arc::clone(stored), request, services)
