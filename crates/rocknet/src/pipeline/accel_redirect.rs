@@ -12,7 +12,7 @@ use rocknet_proto::status::Status;
 use tracing::Level;
 
 use super::context::RequestContext;
-use super::{admission, file_rules};
+use super::{file_rules, further_routes};
 use crate::endpoint::Endpoint;
 use crate::files::entry::Found;
 use crate::files::representation;
@@ -86,7 +86,7 @@ async fn send(
     let Some((endpoint, tree, path)) = locate(worker, routes, &name).await else {
         return Ok(not_found(&site.name, &name));
     };
-    admission::enter(worker, &endpoint, context).await?;
+    further_routes::enter(worker, &endpoint, context).await?;
     // A path on disk belongs to the application, and a path of the site is another request for it.
     if let FileReference::Path(_) = &name {
         file_rules::enter(worker, context, &path).await?;
@@ -95,7 +95,7 @@ async fn send(
         // The shared cache accepts no lookup, because the server is overloaded.
         return Ok(fixed::error(Status::SERVICE_UNAVAILABLE));
     };
-    admission::enter_file(worker, &tree, &entry, context).await?;
+    further_routes::enter_file(worker, &tree, &entry, context).await?;
     Ok(match &entry.found {
         Found::Asset(asset) if asset.status == Status::OK => {
             // If the application's status is not 200, the whole file is sent: preconditions and ranges of the request

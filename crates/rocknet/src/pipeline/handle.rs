@@ -8,9 +8,10 @@ use rocknet_handler::guard::Identity;
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::status::Status;
 
-use super::admission::{self, Decisions};
+use super::admission::Decisions;
 use super::context::RequestContext;
 use super::finish::{refuse, respond};
+use super::further_routes;
 use super::handler_timeout::HandlerTimeout;
 use super::immediate;
 use super::incoming::IncomingRequest;
@@ -179,7 +180,7 @@ where
     // may be on its first visit. The announcement is permitted only if no further guard can reject the request.
     let preloads = route
         .preloads(&path)
-        .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && admission::is_final(endpoint))
+        .filter(|_| handler.may_take_long() && preload::is_first_visit(request) && further_routes::is_final(endpoint))
         .cloned();
     let interim = InterimSender::default();
     let interim_channel = interim.channel();
@@ -202,7 +203,7 @@ where
         is_personal,
         id: context.id.clone(),
     };
-    let work = admission::handle(worker, &context, endpoint, handler, exchange);
+    let work = further_routes::handle(worker, &context, endpoint, handler, exchange);
     let mut pending = PendingResponse::handler(worker, &context, work).with_interim(interim_channel);
     pending.preloads = preloads;
     pending.timeout = Some(HandlerTimeout::of(&**handler, &worker.wheel, route));
