@@ -259,5 +259,4 @@ impl Drop for DiskStore {
 }
 
 #[cfg(test)]
-#[path = "disk/tests.rs"]
 mod tests;
