@@ -165,17 +165,19 @@ pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<(Vec<u8>, Stamp), Pass
     Ok((bytes, before))
 }
 
+/// Returns one finding about a file.
+pub(crate) fn finding(severity: Severity, message: String, help: &str) -> Vec<PasswordFileFinding> {
+    let help = help.to_owned();
+    vec![PasswordFileFinding {
+        severity,
+        message,
+        help,
+    }]
+}
+
 /// Returns the findings about a file, for the check of a configuration.
 pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
     let shown = path.display();
-    let finding = |severity, message: String, help: &str| {
-        let help = help.to_owned();
-        vec![PasswordFileFinding {
-            severity,
-            message,
-            help,
-        }]
-    };
     match read(path) {
         Err(problem) => finding(Severity::Error, format!("{shown} {problem}"), problem.help()),
         Ok((users, _)) if users.is_empty() => {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::environment::PasswordFileFinding;
 use crate::finding::Severity;
-use crate::htpasswd::Stamp;
+use crate::htpasswd::{Stamp, finding};
 
 /// Maximum number of keys in a file.
 pub const MAX_KEYS: usize = 64;
@@ -152,14 +152,6 @@ fn read_with_stamp(path: &Path) -> Result<(Vec<UrlKey>, Stamp), UrlKeyError> {
 /// Returns the findings about a file, for the check of a configuration.
 pub fn inspect(path: &Path) -> Vec<PasswordFileFinding> {
     let shown = path.display();
-    let finding = |severity, message: String, help: &str| {
-        let help = help.to_owned();
-        vec![PasswordFileFinding {
-            severity,
-            message,
-            help,
-        }]
-    };
     match read_with_stamp(path) {
         Err(problem) => finding(Severity::Error, format!("{shown} {problem}"), problem.help()),
         Ok((_, stamp)) if stamp.is_readable_by_all() => {
