@@ -128,7 +128,8 @@ fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) 
     for directive in tree {
         match (&directive.block, is_condition(directive)) {
             (Some(_), true) if !is_applied_condition(directive) => {
-                let message = "this section is for servers without the module or with a definition";
+                let message =
+                    "the section was left out: it is for servers without the module, or depends on a defined name";
                 match section::restricts(directive) {
                     true => notes.skip_restriction(directive, message),
                     false => notes.skip(directive, message),
@@ -153,7 +154,8 @@ fn is_condition(directive: &Directive) -> bool {
         .any(|name| directive.is(name))
 }
 
-/// Returns true for a conditional section whose directives count as if they stood outside of it.
+/// Returns true for a conditional section whose directives count as if they stood outside of it. A negated section and
+/// `<IfDefine>` do not count.
 fn is_applied_condition(directive: &Directive) -> bool {
     is_condition(directive) && !directive.argument(0).starts_with('!') && !directive.is("IfDefine")
 }

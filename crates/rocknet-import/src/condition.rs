@@ -26,7 +26,8 @@ impl Condition {
         }
     }
 
-    /// Returns a condition for an entry of `header`, `cookie` or `query`.
+    /// Returns a condition for an entry of `header`, `cookie` or `query`. A pattern that begins with `~` is a regular
+    /// expression. `*` stands for any value that is present, and an empty pattern for an absent value.
     pub fn entry(map: &'static str, name: &str, pattern: impl Into<String>) -> Condition {
         Condition::new(map, Value::Table(vec![(name.to_owned(), Value::text(pattern))]))
     }
@@ -37,8 +38,8 @@ impl Condition {
     }
 }
 
-/// Returns the alternatives for a value that must match an expression. `map` and `name`: `header`, `cookie` or `query`
-/// with the name. A value that is absent counts as an empty text.
+/// Returns the alternatives for a value that must match an expression. `map`: `header`, `cookie` or `query`. `name`:
+/// name of the value in it. A value that is absent counts as an empty text.
 pub(crate) fn of_value(map: &'static str, name: &str, regex: &RegexPattern, is_negated: bool) -> Vec<Conditions> {
     let text = regex.to_string();
     let matching = |pattern: &str| Condition::entry(map, name, pattern);
@@ -51,13 +52,13 @@ pub(crate) fn of_value(map: &'static str, name: &str, regex: &RegexPattern, is_n
     }
 }
 
-/// Returns the alternatives for a value that must equal a text.
+/// Returns the alternatives for a value that must equal a text; `None` if RockNet cannot compile an expression for it.
 pub(crate) fn of_equal(map: &'static str, name: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>> {
     let regex = RegexPattern::new(&format!("^{}$", escaped(text)), false).ok()?;
     Some(of_value(map, name, &regex, is_negated))
 }
 
-/// Returns a text as an expression that matches it.
+/// Returns an expression that matches a text literally.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -105,7 +106,8 @@ pub(crate) fn keys(conditions: &[Condition]) -> Option<Vec<(&'static str, Value)
     Some(keys)
 }
 
-/// Returns the values that two lists have in common; `None` for keys whose values are patterns.
+/// Returns the values that two lists have in common; `None` if there are no such values, or if the values of the key
+/// are patterns.
 fn common(key: &str, left: &Value, right: &Value) -> Option<Value> {
     if !matches!(key, "method" | "exists") {
         return None;
@@ -157,7 +159,8 @@ pub(crate) fn methods_of(directive: &Directive) -> Condition {
     Condition::new("method", Value::texts(methods))
 }
 
-/// Returns the address, or the network, of an expression such as `^192\.0\.2\.1$` or `^10\.`; `None` for others.
+/// Returns the IPv4 address or network that an expression such as `^192\.0\.2\.1$` or `^10\.` matches; `None` for other
+/// expressions.
 pub(crate) fn network(expression: &str) -> Option<String> {
     let rest = expression.strip_prefix('^')?;
     let (rest, is_whole) = match rest.strip_suffix('$') {

@@ -76,7 +76,7 @@ impl Directive {
 /// Builds a tree of directives, with a bound on its depth.
 pub(crate) struct TreeBuilder {
     open: Vec<Directive>,
-    /// Directives of each open block, and of the top level.
+    /// Directives of the top level, then the directives of each open block, from the outermost to the innermost.
     lists: Vec<Vec<Directive>>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Site {
     pub routes: Vec<SiteRoute>,
     pub rules: Vec<SiteRule>,
     pub notes: Vec<Note>,
-    /// Stage of the rules that are added.
+    /// Stage that [`Site::rule`] gives to a rule.
     pub stage: RuleStage,
     /// Indices of the routes by pattern.
     by_pattern: HashMap<String, usize>,
@@ -69,7 +69,7 @@ pub(crate) enum RuleStage {
     Prefix,
     /// Rewrites of a part of the site. Afterwards, the path is matched again.
     Rewrite,
-    /// Responses that apply to rewritten paths too.
+    /// Copies of responses, for rewritten paths.
     Again,
 }
 
@@ -96,7 +96,7 @@ impl SiteRule {
         self.keys.iter().any(|(known, _)| *known == key)
     }
 
-    /// Returns true if the rule responds with an error.
+    /// Returns true if the rule responds with the status of an error (400 or higher).
     pub fn refuses_requests(&self) -> bool {
         let is_error = |value: &Value| matches!(value, Value::Number(status) if *status >= 400);
         self.keys
@@ -133,6 +133,7 @@ impl Site {
         self.by_pattern.contains_key(pattern)
     }
 
+    /// Adds a rule for a directive, in the stage of the site.
     pub fn rule(&mut self, directive: &Directive, keys: Vec<(&'static str, Value)>) {
         self.rules.push(SiteRule {
             line: directive.line,
@@ -175,8 +176,8 @@ impl Site {
             };
             rule.keys.retain(|(key, _)| *key != "last");
             // `last` is removed so that later rules see the rewritten path: Apache applies the rules of a folder to it
-            // again, and nginx searches for its location. Rules of the same stage then apply too, without a new pass:
-            // a difference.
+            // again, and nginx searches for its location. The later rules of the same stage then apply too, which a
+            // note reports.
             let is_followed = later.iter().any(|other| other.stage == rule.stage);
             if is_followed {
                 notes.push((rule.line, rule.directive.clone()));
@@ -194,6 +195,7 @@ impl Site {
         }
     }
 
+    /// Adds a redirect. 308 is the default status of RockNet, so it is not written.
     pub fn redirect(&mut self, pattern: &str, target: &str, status: u64, line: usize) {
         let value = match status {
             308 => Value::text(target),
@@ -301,8 +303,8 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     }
 }
 
-/// Notes each field of the block for all other paths that the routes of other blocks get too. `name`: directive that
-/// adds a field. `routes`: settings of the routes.
+/// Notes each response field of the block for all other paths that the routes of other blocks inherit. `name`:
+/// directive that adds a field. `root` and `base`: as in [`restore`]. `routes`: settings of the routes.
 pub(crate) fn note_inherited_fields<'s>(
     name: &str,
     (root, base): (&Settings, &Settings),

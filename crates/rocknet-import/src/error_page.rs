@@ -1,6 +1,6 @@
-//! Error pages that scripts write, which `errors` does not have.
+//! Error pages that are the output of scripts, which `errors` does not support.
 
-/// Message for such a page.
+/// Message about an error page that is the output of a script.
 pub(crate) const MESSAGE: &str = "`errors` takes files, not scripts: paths without a file go to the front \
                                   controller, and `rewrite` of a rule in place of `respond` sends a page of the \
                                   application";

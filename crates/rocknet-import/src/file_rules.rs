@@ -1,8 +1,8 @@
-//! Rules that also apply to files: `resolved` of a refusal.
+//! The key `resolved` of a refusal, with which a rule also applies to the file that a request leads to.
 //!
 //! The other servers search their directives again for the index of a folder, for a fallback, and for a script that is
-//! followed by more of the path. A refusal is translated with `resolved = true`, which is removed here if no such file
-//! can meet its condition on the path.
+//! followed by more of the path. Therefore refusals are translated with `resolved = true`. This module removes the key
+//! again where no file of these kinds can meet the condition of the rule on the path.
 
 use rocknet_config::model::RegexPattern;
 
@@ -18,7 +18,7 @@ pub(crate) fn refusal(status: u64) -> [(&'static str, Value); 2] {
     [("respond", Value::Number(status)), (RESOLVED, Value::Flag(true))]
 }
 
-/// Removes `resolved` from the rules of a site to which it makes no difference.
+/// Removes `resolved` from the rules of a site for which it makes no difference.
 pub(crate) fn settle(site: &mut Site) {
     if !site.rules.iter().any(|rule| rule.has(RESOLVED)) {
         return;
@@ -44,9 +44,9 @@ struct ServedFiles {
     paths: Vec<String>,
     /// Endings of files with any path, such as `php`.
     endings: Vec<String>,
-    /// True if any file may be served for a path in the folder of the file.
+    /// True if a path may lead to a file of any name in the same folder.
     has_any_name: bool,
-    /// True if any file may be served for any path.
+    /// True if a path may lead to any file.
     has_any_path: bool,
 }
 
@@ -104,7 +104,7 @@ impl ServedFiles {
 
     /// Returns true if a file may meet the condition of a rule on the path although the path of the request does not.
     fn may_meet(&self, keys: &[(&'static str, Value)]) -> bool {
-        // The path of a folder is no file.
+        // `exists` differs between a folder and its index, unless `exists_at` names a constant path.
         let is_constant = |(key, value): &(&'static str, Value)| {
             *key == "exists_at" && text_of(value).is_some_and(|at| !at.contains('{'))
         };
@@ -182,6 +182,7 @@ impl ServedFiles {
         }
     }
 
+    /// Does the work of [`ServedFiles::may_match`] for a regular expression.
     fn may_match_regex(&self, pattern: &str, regex: &RegexPattern, has_exceptions: bool) -> bool {
         let expression = pattern.trim_start_matches('~').trim_start_matches('*');
         let expression = expression.strip_prefix("(?i)").unwrap_or(expression);

@@ -8,7 +8,8 @@ use crate::note::Note;
 pub struct Import {
     /// The RockNet configuration, with comments.
     pub toml: String,
-    /// Directives that need attention or have no counterpart, in the order of the file.
+    /// Notes about directives, in the order of their lines. The lines of an included file follow all lines of the file
+    /// that includes it.
     pub notes: Vec<Note>,
     /// Number of settings that were written; 0 if nothing was translated.
     pub settings: usize,
@@ -36,6 +37,7 @@ impl std::error::Error for ImportError {}
 impl From<SyntaxError> for ImportError {
     fn from(error: SyntaxError) -> ImportError {
         ImportError {
+            // The caller sets the name.
             file: String::new(),
             line: Some(error.line),
             message: error.message,

@@ -145,6 +145,8 @@ impl<'a> IncludeReader<'a> {
             _ if request.is_uncertain => {}
             Err(error) => self.skip(directive, &error.to_string()),
             Ok(_) => {
+                // A pattern in an existing folder may match no file. A pattern with `[` is reported, because only `*`
+                // and `?` are wildcards here, so matching files may exist.
                 let is_pattern = request.path.contains(['*', '?']) && !request.path.contains('[');
                 let folder = path
                     .parent()
@@ -161,6 +163,7 @@ impl<'a> IncludeReader<'a> {
         None
     }
 
+    /// Notes that a file was not read, and may contain restrictions.
     fn skip(&mut self, directive: &Directive, reason: &str) {
         self.notes.skip(
             directive,
@@ -222,6 +225,7 @@ pub(crate) fn size(directives: &[Directive]) -> usize {
     directives.iter().map(|directive| 1 + size(directive.children())).sum()
 }
 
+/// Adds the number of lines of earlier files to the lines of directives.
 fn shift(directives: &mut [Directive], offset: usize) {
     for directive in directives {
         directive.line += offset;

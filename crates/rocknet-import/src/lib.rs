@@ -69,13 +69,15 @@ pub enum Language {
     Caddy,
 }
 
-/// Translates a text. `name`: name of its file, for comments and notes; the folder of an `.htaccess` becomes the root.
+/// Translates a text. `name`: name of its file, which comments and notes contain. If the file is an `.htaccess`, its
+/// folder becomes the root of the site.
 ///
 /// No other file is read: a directive that includes files has a note. [`import_file`] reads them.
 ///
 /// # Errors
 ///
-/// Fails if the text is larger than [`MAX_BYTES`], or is not a configuration of this language.
+/// Fails if the text is larger than [`MAX_BYTES`], is not a configuration of this language, or has too many values that
+/// RockNet does not accept.
 pub fn import(language: Language, name: &str, text: &str) -> Result<Import, ImportError> {
     check_size(name, text)?;
     let mut sources = SourceMap::default();
@@ -95,12 +97,13 @@ pub fn import(language: Language, name: &str, text: &str) -> Result<Import, Impo
 /// Translates a file with the files that it includes. Each note names the file of its directive.
 ///
 /// Relative paths are resolved as the other server does: below the folder of `nginx.conf`, below `ServerRoot`, or below
-/// the folder of the Caddyfile. All files together are read up to four times [`MAX_BYTES`], eight levels deep.
+/// the folder of the Caddyfile. All files together may have four times [`MAX_BYTES`], and includes may be nested eight
+/// levels deep. A file beyond these limits is left out, with a note.
 ///
 /// # Errors
 ///
 /// Fails if the file cannot be read or is larger than [`MAX_BYTES`], or if it or an included file is not a
-/// configuration of this language.
+/// configuration of this language. Also fails if the files have too many values that RockNet does not accept.
 pub fn import_file(language: Language, file: &Path, environment: &dyn Environment) -> Result<Import, ImportError> {
     let name = file.display().to_string();
     let text = environment.read(file).map_err(|error| ImportError {

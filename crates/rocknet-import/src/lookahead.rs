@@ -1,9 +1,9 @@
-//! Negative look-ahead of expressions, which RockNet's expressions do not have.
+//! Replaces a negative look-ahead, which RockNet's expressions do not have.
 
 use crate::condition::escaped;
 
-/// Maximum number of characters of a look-ahead. The expression in its place is several times as long.
-const MAX_CHARS: usize = 256;
+/// Maximum length of a look-ahead, in bytes. The expression in its place is several times as long.
+const MAX_LENGTH: usize = 256;
 
 /// Returns an equivalent of an expression that ends in a negative look-ahead for constant texts, such as
 /// `/\.(?!well-known)`. Returns `None` for other expressions.
@@ -12,7 +12,7 @@ pub(crate) fn expanded(expression: &str) -> Option<String> {
     let (inner, after) = rest.split_once(')')?;
     // The equivalent consumes characters, so what follows must match every text.
     let is_end = matches!(after, "" | ".*" | ".*$");
-    if !is_end || inner.len() > MAX_CHARS {
+    if !is_end || inner.len() > MAX_LENGTH {
         return None;
     }
     let words: Option<Vec<Vec<char>>> = inner.split('|').map(literal).collect();

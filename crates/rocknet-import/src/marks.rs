@@ -1,6 +1,10 @@
-//! Marks of placeholders in a replacement whose captures are translated later.
+//! Marks of placeholders in the replacement of a rewrite.
+//!
+//! A replacement has variables, which become placeholders, and references such as `$1`. The variables are translated
+//! first, and then `regex::rewrite` translates the references. It refuses braces, so marks stand in place of the braces
+//! of placeholders until it has returned.
 
-/// Beginning and end of a marked placeholder. A configuration that contains them is not translated.
+/// Beginning and end of a marked placeholder. A replacement that contains the beginning already is not translated.
 pub(crate) const MARKS: (&str, &str) = ("\u{1}", "\u{2}");
 
 /// Returns a placeholder with marks in place of its braces.

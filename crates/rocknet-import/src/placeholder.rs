@@ -18,7 +18,7 @@ pub(crate) fn from_nginx(text: &str, scope: Scope) -> Option<String> {
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(after.len());
         let (name, after) = after.split_at(end);
-        // The query of a request without one is empty, so `?` before it does no harm.
+        // Without a query, `$is_args` is empty in nginx. Here a `?` stays, which does no harm before an empty query.
         let placeholder = match name {
             "is_args" => "?".to_owned(),
             name => format!("{{{}}}", of_nginx(name)?),
@@ -56,7 +56,7 @@ pub(crate) fn from_caddy(text: &str, scope: Scope) -> Option<String> {
     Template::parse(&out, scope).is_ok().then_some(out)
 }
 
-/// Appends text in which braces around a name are no placeholder.
+/// Appends a literal text. Braces around the name of a placeholder are doubled, so that they remain braces.
 fn push_literal(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {

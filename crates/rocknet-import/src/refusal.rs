@@ -15,7 +15,9 @@ use crate::value::Value;
 /// Origin of a line of the result. The numbers are the index of the site, and the index of the route or rule in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
+    /// Comment, empty line, or header of a global table.
     Comment,
+    /// Global table, and a key in it.
     Global(&'static str, String),
     Site(usize),
     SiteKey(usize, String),

@@ -177,8 +177,8 @@ pub(crate) fn host_names(expression: &str) -> Option<Vec<String>> {
 }
 
 /// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*` expresses
-/// it, the pattern is the expression itself. Returns `None` for an expression that RockNet cannot compile, and if the
-/// replacement refers with `%1` to a condition of Apache.
+/// it, the pattern is the expression itself. Returns `None` if RockNet cannot compile the expression. Also returns
+/// `None` if the replacement refers to a group that the expression does not have, or with `%1` to a condition of Apache.
 pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
     by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
 }
@@ -204,6 +204,7 @@ fn by_regex(expression: &str, replacement: &str, ignores_case: bool) -> Option<(
         }
         target.push_str(&format!("{{{number}}}{}", &part[1..]));
     }
+    // RockNet does not insert captured texts into the host of a redirect.
     let host = target
         .split_once("://")
         .map(|(_, rest)| rest.split('/').next().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Relation between the requests of a translated condition and those of the original one.
 //!
 //! A condition under which requests are refused may be wider than the original, and one under which they pass may be
-//! narrower. The opposite would open something.
+//! narrower. The opposite could admit requests that the original refuses.
 
 use crate::condition::{Condition, Conditions};
 
@@ -18,7 +18,8 @@ pub(super) enum Accuracy {
 }
 
 impl Accuracy {
-    /// Returns the accuracy of a condition that contains all, and only, the requests of the original, if so stated.
+    /// Returns the accuracy of a condition. `has_all`: true if it holds for all requests of the original. `has_only`:
+    /// true if it holds for no other requests.
     pub fn of(has_all: bool, has_only: bool) -> Accuracy {
         match (has_all, has_only) {
             (true, true) => Accuracy::Exact,
@@ -78,6 +79,7 @@ impl Tests {
         Tests::exact(vec![vec![condition]])
     }
 
+    /// Sets the accuracy, and also the difference if the accuracy is not exact.
     pub fn differing(self, accuracy: Accuracy, difference: &'static str) -> Tests {
         let is_exact = accuracy == Accuracy::Exact;
         Tests {

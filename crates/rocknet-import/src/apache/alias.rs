@@ -85,7 +85,7 @@ pub(super) fn finish(site: &mut Site) {
         .collect();
     const HANDLERS: [&str; 6] = ["root", "alias", "proxy", "fastcgi", "scgi", "uwsgi"];
     for route in &mut site.routes {
-        let (path, end) = match route.pattern.strip_suffix("/*") {
+        let (path, is_prefix) = match route.pattern.strip_suffix("/*") {
             Some(path) => (path, true),
             None => (route.pattern.as_str(), false),
         };
@@ -93,8 +93,8 @@ pub(super) fn finish(site: &mut Site) {
             continue;
         }
         let name = path.rsplit('/').next().unwrap_or_default();
-        // A path without an ending is that of a folder, to which RockNet redirects by itself.
-        if !end && !name.contains('.') {
+        // A name without an ending is that of a folder. RockNet redirects its path to the same path with a slash.
+        if !is_prefix && !name.contains('.') {
             continue;
         }
         let below = aliases.iter().filter_map(|(prefix, folder)| {

@@ -125,7 +125,7 @@ impl ServerContext {
         Some((group.clone(), &rest[end..]))
     }
 
-    /// Replaces `${NAME}`; `None` if a variable is not defined.
+    /// Replaces `${NAME}`; `None` if a variable is not defined, or if the text becomes longer than [`MAX_EXPANDED`].
     pub fn expand(&self, text: &str) -> Option<String> {
         let mut out = String::new();
         let mut rest = text;

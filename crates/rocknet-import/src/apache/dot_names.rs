@@ -11,10 +11,10 @@ use crate::value::Value;
 
 use super::pcre::{alternatives, split_group};
 
-/// Expressions of the beginning of any name in a path.
+/// Expressions that match before a name anywhere in a path.
 const ANY_NAME: [&str; 7] = ["/", "(^|/)", "(?:^|/)", "(/|^)", "(^/|/)", "(?:^/|/)", "(/|^/)"];
 
-/// Beginning of a look-ahead that must not match.
+/// Beginning of a negative look-ahead.
 const LOOK_AHEAD: &str = "(?!";
 
 /// Returns the alternatives for paths that an expression matches, each a condition for `path`, and for some of them an
@@ -85,7 +85,7 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     }
     let (start, exception) = match before.strip_suffix("\\.")? {
         start if ANY_NAME.contains(&start) => ("/", names_other_than(name, "")),
-        // In a folder, the path has no slash at its beginning.
+        // `expression::absolute` writes `./` for a slash in a folder, because there the path begins without a slash.
         "./" => ("./", names_other_than(name, "/[^/]*")),
         start => {
             let constant = start.strip_prefix("^/")?;

@@ -1,4 +1,4 @@
-//! Translates `ExpiresByType`, a route for the endings of the type, and `ExpiresDefault`.
+//! Translates `ExpiresByType` to routes for the endings of the media type, and `ExpiresDefault` to a header field.
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
@@ -37,13 +37,13 @@ const ENDINGS: [(&str, &[&str]); 28] = [
     ("video/webm", &["webm"]),
 ];
 
-/// Age of the responses of a media type, with the directive.
+/// Directive `ExpiresByType`, with the maximum age of the responses in seconds.
 pub(super) type TypeExpiry = (Directive, u64);
 
 /// Key that has the age of `ExpiresDefault` until it is known whether the site has scripts.
 const DEFAULT_AGE: &str = "expires";
 
-/// Sets the age of `ExpiresDefault`, which [`settle`] or [`finish`] moves.
+/// Sets the age of `ExpiresDefault`, in seconds, which [`settle`] or [`finish`] moves.
 pub(super) fn set_default(age: u64, line: usize, settings: &mut Settings) {
     settings.set(DEFAULT_AGE, Value::Text(format!("max-age={age}")), line);
 }

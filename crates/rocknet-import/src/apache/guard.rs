@@ -33,7 +33,8 @@ impl Guard {
         self.is_in_folder = is_in_folder;
     }
 
-    /// Excludes requests from the rules that follow.
+    /// Excludes requests from the rules that follow. `excluded`: negated conditions, which all other requests meet.
+    /// `ends_all`: true to exclude the requests from the rules of folders, too.
     pub fn exclude(&mut self, excluded: &Conditions, ends_all: bool) {
         let excluded = std::slice::from_ref(excluded);
         self.alternatives = both(&self.alternatives, excluded);
@@ -42,6 +43,7 @@ impl Guard {
         }
     }
 
+    /// Returns true if no request is excluded.
     pub fn is_empty(&self) -> bool {
         self.alternatives == [Conditions::new()]
     }

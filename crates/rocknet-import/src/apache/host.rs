@@ -32,8 +32,9 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut rewrites = RewriteBlock::default();
     let mut tls = ApacheTls::default();
     let mut scope = ApacheScope::new(context);
+    // A file without hosts is read like an `.htaccess`: its rules are those of a folder.
     rewrites.is_in_folder = block.is_none();
-    // Refusals of sections apply to rewritten paths.
+    // In this stage, `Site::order_rules` repeats the refusals of sections for rewritten paths.
     host.site.stage = RuleStage::Expression;
     // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {

@@ -13,8 +13,8 @@ pub(super) fn translate(section: &Directive, patterns: &[String], site: &mut Sit
         return false;
     }
     let is = |d: &Directive, name: &str, second: &str| d.is(name) && d.argument(1).eq_ignore_ascii_case(second);
-    let is_rank = |d: &&Directive| !d.is("Order");
-    let all: Vec<&Directive> = section.children().iter().filter(is_rank).collect();
+    let decides = |d: &&Directive| !d.is("Order");
+    let all: Vec<&Directive> = section.children().iter().filter(decides).collect();
     if !all.is_empty() && all.iter().all(|d| is(d, "Require", "granted") || is(d, "Allow", "all")) {
         site.unneeded(section, "the methods are permitted");
         return true;

@@ -86,8 +86,8 @@ pub(super) fn split_group(text: &str) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Returns an expression in which the same things are written as the other functions and the crate `regex` expect:
-/// `^` for `\A`, `$` for `\z` and `\Z`, and brackets in classes with a backslash.
+/// Returns an equivalent expression in the form that the other functions and the crate `regex` expect: `^` for `\A`,
+/// `$` for `\z` and `\Z`, and brackets in classes with a backslash.
 pub(super) fn normalized(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len());
     for (text, part) in parts(expression) {

@@ -186,7 +186,7 @@ fn settings(site: &mut Site) {
     site.settings.set("php", Value::Table(php), line);
 }
 
-/// Removes the settings of PHP from a folder, with a note: they apply to whole sites.
+/// Removes the settings of PHP from a folder, with a note, because they are translated only for whole sites.
 pub(super) fn drop_settings(section: &Directive, settings: &mut Settings, notes: &mut dyn Notes) {
     if !take(settings).0.is_empty() {
         let message = "settings and variables of PHP in a folder: write them into `php` of a route, or into .user.ini";

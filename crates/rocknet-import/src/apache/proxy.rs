@@ -204,6 +204,7 @@ fn target(url: &str, context: &ServerContext) -> Option<(ProxySettings, String)>
     ))
 }
 
+/// Translates the parameters of a `ProxyPass`, such as `timeout=30`.
 fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
     for parameter in directive
         .arguments
@@ -218,6 +219,7 @@ fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site)
                 proxy.set("idle", time);
             }
             Some(("connectiontimeout", time)) if units::seconds(time).is_some() => {
+                // RockNet accepts 0.1 to 60 seconds for `connect`; only whole seconds are written here.
                 let time = units::seconds(time).unwrap_or(1).clamp(1, 60);
                 proxy.set("connect", Value::Text(units::duration(time)));
             }

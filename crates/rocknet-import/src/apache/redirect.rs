@@ -52,7 +52,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
         }
         return true;
     }
-    // The rest of the path is added to the target.
+    // Apache adds the rest of the path to the target.
     if let ("/", Some(name)) = (from, to.strip_prefix("https://"))
         && let Some(name) = name.strip_suffix('/').or(Some(name).filter(|name| !name.contains('/')))
         && !name.contains(['/', '%', '$'])

@@ -73,7 +73,7 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         host.site
             .skip(directive, "write rules, [[site.\"…\".rule]]: docs/configuration.md");
     }
-    // Number of rules that are applied only together with an earlier one.
+    // Number of the next rules that depend on an earlier one, by its flag `C` or `S`.
     let mut dependents = 0_usize;
     let mut guard = Guard::default();
     for (at, rule) in block.rules.iter().enumerate() {
@@ -304,7 +304,8 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
     prefixes.is_some()
 }
 
-/// Translates a rule that refuses requests. `forwarding`: ways by which requests may be passed on.
+/// Translates a rule that refuses requests. `forwarding`: ways by which requests may be passed on. Returns false if it
+/// has no counterpart.
 fn refuse(
     rule: &RewriteRule,
     path: &RulePath<'_>,
@@ -337,7 +338,7 @@ fn refuse(
     } else {
         all = both(&guard.alternatives, &all);
     }
-    // `THE_REQUEST` is the line of the client, also while Apache looks for the index of a folder.
+    // `THE_REQUEST` is the request line of the client. It stays the same while Apache looks for the index of a folder.
     let names_line = rule
         .conditions
         .iter()
@@ -356,7 +357,8 @@ fn refuse(
     is_added
 }
 
-/// Translates a rule that changes no path: it sets a variable, or ends the rules.
+/// Translates a rule that changes no path: it sets a variable, or ends the rules. Returns false if it has no
+/// counterpart.
 fn pass_through(
     rule: &RewriteRule,
     path: &RulePath<'_>,
@@ -386,7 +388,7 @@ fn pass_through(
         return true;
     }
     let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
-    // The requests must be those of the original, because no later rule refuses them.
+    // A wider exception would keep later rules from refusing further requests.
     let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
@@ -401,7 +403,7 @@ fn pass_through(
     true
 }
 
-/// Translates a front controller, such as `RewriteRule . /index.php [L]`.
+/// Translates a front controller, such as `RewriteRule . /index.php [L]`. Returns false if its target is not a file.
 fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
     let directive = &rule.directive;
     let target = target.replace("%{ENV:BASE}", base);

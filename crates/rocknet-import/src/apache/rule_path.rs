@@ -62,7 +62,7 @@ impl<'a> RulePath<'a> {
 
     /// Returns the accuracy of the patterns.
     pub fn accuracy(&self) -> Accuracy {
-        // The path of a folder has no slash at its beginning, so such an alternative never matches.
+        // In a folder, a path begins without a slash, so an alternative with `^/` never matches in Apache.
         let is_absolute = |alternative: &str| alternative.starts_with("^/") && !alternative.starts_with("^/?");
         let is_wider = match self.is_in_folder {
             true if self.matches_all => NOT_EMPTY.contains(&self.expression.as_str()),
@@ -156,7 +156,8 @@ impl<'a> RulePath<'a> {
     }
 }
 
-/// Returns a target with marks in place of the variables that have placeholders; `None` if a variable has none.
+/// Returns a target with marked placeholders in place of its variables and of references to conditions, such as `%1`;
+/// `None` if a variable has no placeholder.
 fn marked(target: &str, base: &str) -> Option<String> {
     // The query is kept anyway.
     let target = target.strip_suffix("?%{QUERY_STRING}").unwrap_or(target);

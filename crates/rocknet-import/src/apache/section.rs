@@ -226,8 +226,9 @@ fn names(section: &Directive, expression: &str, forwarding: Forwarding) -> Optio
 fn refuse_paths(section: &Directive, argument: &str, site: &mut Site, forwarding: Forwarding) -> bool {
     let expression = normalized(argument);
     let is_of_folder = section.name.to_ascii_lowercase().starts_with("directory");
-    // The path of a folder on disk ends with the path of the request if the expression begins with a name that the root
-    // does not contain.
+    // The expression of a folder is for its path on disk: the root, followed by the path of the request. It can stand
+    // for the path of the request only if it does not match in the root. So it must be for names with a leading dot,
+    // and the root must have no such name.
     let has_dots = matches!(site.settings.get("root"), Some(Value::Text(root)) if root.contains("/."));
     let is_name = |alternative: &str| alternative.starts_with("/\\.");
     if is_of_folder && (has_dots || !alternatives(&expression).into_iter().all(is_name)) {

@@ -83,7 +83,7 @@ impl<'c> ApacheScope<'c> {
             },
             ("expiresactive", [off]) if off.eq_ignore_ascii_case("off") => self
                 .notes
-                .differs(directive, "ages that apply to the whole site apply here too"),
+                .differs(directive, "`max-age` of the whole site applies here too"),
             ("expiresactive", _) => {}
             ("addtype", [kind, endings @ ..]) if kind.contains('/') => {
                 for ending in endings {

@@ -15,6 +15,7 @@ const MAX_ALTERNATIVES: usize = 16;
 /// true if the target refers to the groups of the last condition. `is_in_folder`: true for a rule of a folder.
 pub(super) fn alternatives(conditions: &[Directive], names_groups: bool, is_in_folder: bool) -> Option<Tests> {
     let mut all = Tests::exact(vec![Conditions::new()]);
+    // Alternatives that `[OR]` joins with the next condition.
     let mut either: Option<Vec<Conditions>> = None;
     for (at, condition) in conditions.iter().enumerate() {
         let is_last = at + 1 == conditions.len();
@@ -64,7 +65,7 @@ impl CondFlags {
     }
 }
 
-/// Joins alternatives, the last of them in one condition if their values can be listed.
+/// Joins alternatives. An alternative is merged with the last one before it if one condition can express both.
 fn join(mut left: Vec<Conditions>, right: Vec<Conditions>) -> Vec<Conditions> {
     for alternative in right {
         let merged = match (left.last().map(Vec::as_slice), &alternative[..]) {
@@ -144,7 +145,7 @@ fn existence(subject: &str, test: &str, is_negated: bool, is_in_folder: bool) ->
         ("-f" | "-s" | "-F", true) => &["folder", "nothing"],
         ("-d", false) => &["folder"],
         ("-d", true) => &["file", "nothing"],
-        // A link counts as what it leads to.
+        // For `exists`, a link counts as the file or folder that it leads to.
         ("-l", _) => {
             let found = Tests::exact(if is_negated {
                 vec![Conditions::new()]
@@ -156,7 +157,7 @@ fn existence(subject: &str, test: &str, is_negated: bool, is_in_folder: bool) ->
         _ => return None,
     };
     let mut condition = Condition::new("exists", Value::texts(kinds.iter().copied()));
-    // Outside of a folder, the name of the file is not known yet, and this is the path of the request.
+    // Outside of a folder, the name of the file is not known yet, and `REQUEST_FILENAME` is the path of the request.
     let is_early = !is_in_folder && subject.starts_with("%{REQUEST_FILENAME}");
     let accuracy = Accuracy::of(is_early, !is_early);
     let path = subject

@@ -53,7 +53,7 @@ impl BandwidthDraft {
     }
 }
 
-/// Maximum of a bandwidth that is translated: 1 TiB per second.
+/// Maximum of a bandwidth or burst that is translated, in KiB: 1 TiB.
 const MAX_KIB: u64 = 1 << 30;
 
 /// Translates `CacheEnable` and `CacheDisable` of a host. Returns false for other directives.

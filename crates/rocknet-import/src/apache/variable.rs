@@ -8,7 +8,7 @@ use crate::value::Value;
 use super::accuracy::{Accuracy, Tests};
 use super::pcre::{self, named_groups};
 
-/// Differences of conditions.
+/// Messages about differences between conditions and their translations.
 const OF_QUERY: &str =
     "RockNet compares each parameter of the query by itself, wherever it stands, and its name with its case";
 const OF_PORT: &str = "RockNet compares the scheme, not the port";
@@ -94,7 +94,7 @@ pub(super) fn matching(
         "%{REQUEST_METHOD}" => single("method", methods(expression, ignores_case)?),
         "%{REMOTE_ADDR}" => {
             let client = Condition::new("client", Value::Text(condition::network(expression)?));
-            // In a whole address, there is no place for other characters than dots.
+            // In an expression for a whole address, an unescaped `.` can only match a dot.
             let is_exact = expression.ends_with('$') || !expression.replace("\\.", "").contains('.');
             let accuracy = Accuracy::of(is_exact, true).negated_if(is_negated);
             Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, OF_ADDRESS))

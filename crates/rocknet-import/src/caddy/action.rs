@@ -118,7 +118,7 @@ fn redirect(
     let Some(host) = host else {
         return redirect_to(directive, &target, code, patterns, keys, site);
     };
-    // The placeholder has one value for each name of the site.
+    // A redirect is added for each name of the site, with the name in place of the placeholder.
     let own = keys.iter().position(|(key, _)| *key == "host");
     let names: Vec<String> = match own.map(|at| &keys[at].1) {
         Some(Value::Text(name)) => vec![name.clone()],
@@ -257,7 +257,7 @@ fn respond(
 ) {
     let is_status = |word: &str| word.len() == 3 && word.parse::<u64>().is_ok();
     let (body, status) = match (directive.name.as_str(), words) {
-        // The status of a response that is not sent.
+        // With this status, RockNet closes the connection without a response.
         ("abort", []) => (None, 444),
         ("error", [status]) if is_status(status) => (None, status.parse().unwrap_or(500)),
         ("error", [_, status]) if is_status(status) => (None, status.parse().unwrap_or(500)),

@@ -122,6 +122,7 @@ pub(super) struct BlockContent {
 }
 
 impl BlockContent {
+    /// Moves `root` of the site to the places whose files are served, unless the whole site needs it.
     fn finish(&self, site: &mut Site) {
         let has_handler = site.settings.has("php") || site.settings.has("proxy");
         if self.serves_all || has_handler || !site.settings.has("root") {
@@ -430,7 +431,7 @@ fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut S
 
 /// Notes that the prefix of a path is not removed before a file is looked up.
 fn note_strip(directive: &Directive, patterns: &[String], place: &BlockPlace, settings: &Settings, site: &mut Site) {
-    // If the block has a root, the function `root` has given it the place of the prefix.
+    // If the block has a root, the function `root` has taken the prefix into account.
     if let Some(prefix) = &place.strip
         && !settings.has("root")
         && !settings.has("alias")
@@ -450,7 +451,7 @@ impl Site {
     }
 }
 
-/// Translates a block for paths.
+/// Translates a `handle`, `handle_path` or `route` block for paths.
 fn nested(
     directive: &Directive,
     patterns: Vec<String>,

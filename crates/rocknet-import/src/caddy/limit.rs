@@ -52,7 +52,7 @@ fn zone(block: &Directive) -> Option<Value> {
         }
     }
     let (events, window) = (events?, window?);
-    // The unit in which the rate is a whole number; the longest one comes last.
+    // The unit is the window itself, or else the shortest unit in which the rate is a whole number.
     let is_whole =
         |(_, seconds): &&(&str, u64)| (events * seconds).is_multiple_of(window) && events * seconds >= window;
     let unit = UNITS.iter().find(|(_, seconds)| *seconds == window);

@@ -62,6 +62,7 @@ impl PathMatcher {
         condition::keys(&conditions)
     }
 
+    /// Adds a path to the matcher.
     fn path(&mut self, path: &str) {
         let path = path.to_owned();
         if path == "*" || path == "/*" {

@@ -8,7 +8,7 @@ pub(super) struct BlockPlace {
     pub patterns: Vec<String>,
     /// Prefix that `handle_path` or `uri strip_prefix` removes from paths, if any.
     pub strip: Option<String>,
-    /// Fields of `request_header`, which proxies of the place send.
+    /// Fields of `request_header` with their values, which proxies of the place send. An empty value removes a field.
     pub request_fields: Vec<(String, String)>,
     pub named: NamedMatchers,
     /// Names of the site.

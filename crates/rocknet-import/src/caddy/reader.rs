@@ -112,6 +112,7 @@ impl CaddyReader<'_> {
         }
     }
 
+    /// Appends the next word, which may be a quoted text or a heredoc.
     fn word(&mut self, words: &mut Vec<CaddyWord>) -> Result<(), SyntaxError> {
         let line = self.line;
         let first = self.next().unwrap_or_default();

@@ -12,9 +12,9 @@ const MAX_DIRECTIVES: usize = 100_000;
 /// Maximum depth of snippets in snippets.
 const MAX_DEPTH: usize = 8;
 
-/// Replaces `import NAME` by the directives of the snippet. An `import` with a block, or of another name, is kept.
-/// `depth`: number of snippets that contain the directives. `count`: number of directives that have been read or
-/// inserted up to now.
+/// Replaces `import NAME` by the directives of the snippet, and `invoke NAME` by those of the named route. A directive
+/// with a block, or with an unknown name, is kept. `depth`: number of snippets that contain the directives. `count`:
+/// number of directives that have been read or inserted up to now.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,

@@ -69,7 +69,7 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = text.strip_prefix("$scheme://$host").unwrap_or(text);
     // RockNet keeps the query itself, unless the target has one.
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
-    // Every name of the server is served by this site.
+    // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
     let authority = target
         .split_once("://")

@@ -57,6 +57,7 @@ pub(super) fn translate(inherited: &[&Directive], own: &[&Directive], settings: 
     settings.set("cache", draft.value(), zone.line);
 }
 
+/// Keys of `cache` while the directives are read.
 #[derive(Default)]
 struct CacheDraft {
     statuses: Vec<(String, Value)>,
@@ -158,6 +159,7 @@ impl CacheDraft {
         Ok(())
     }
 
+    /// Reads `cache_key`. Sets no key if the default of RockNet distinguishes the same responses.
     fn key(&mut self, key: &str) -> Result<(), &'static str> {
         // Scheme, site and upstream distinguish responses in any case, and HEAD is answered by the response to GET.
         let mut rest = key.to_owned();

@@ -1,4 +1,4 @@
-//! Refuses clients of a location by expression, whose route could be overridden by that of another location.
+//! Refuses clients of a location with a regular expression by rules, because another route could override its route.
 
 use crate::condition::{Condition, Conditions};
 use crate::directive::Directive;

@@ -20,10 +20,10 @@ use super::upstream::{self, Upstreams};
 /// Fields of the authority that are not part of an identity.
 const NO_IDENTITY: [&str; 3] = ["set_cookie", "location", "www_authenticate"];
 
-/// Adds the authority to each `auth_request` of a server and of its locations that has a counterpart: URL, page for
-/// signing in, field of the user, and fields of the identity. Removes or replaces the directives that belong to it, and
-/// returns notes about them. An `auth_request` without a counterpart stays as it is.
-/// `inherited`: `proxy_…` directives of `http`.
+/// Adds arguments to each `auth_request` of a server and of its locations that has a counterpart: URL of the authority,
+/// page for signing in, field of the user, and fields of the identity. Removes or replaces the directives that belong
+/// to it, and returns notes about them. An `auth_request` without a counterpart stays as it is. `inherited`: `proxy_…`
+/// directives of `http`.
 pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstreams: &Upstreams) -> Vec<Note> {
     let mut notes = Vec::new();
     let has_request = |block: &Directive| block.children().iter().any(is_query);
@@ -314,6 +314,7 @@ fn location_of<'s>(path: &str, server: &'s Directive) -> Option<&'s Directive> {
     (is_final || !has_expression).then_some(location)
 }
 
+/// Returns true if an expression matches a path, or if RockNet cannot compile it.
 fn may_match(expression: &str, case: CaseMode, path: &str) -> bool {
     compiled(expression, case).is_none_or(|regex| regex.matches(path.as_bytes()))
 }
@@ -416,6 +417,8 @@ fn sign_in(page: &Directive, server: &Directive, variables: &Variables) -> Optio
     }
 }
 
+/// Returns a URL with placeholders in place of variables. A URL of this site becomes a path. Returns `None` for a text
+/// that is neither a path nor a URL, and if a variable has no placeholder.
 fn translated(url: &str, variables: &Variables) -> Option<String> {
     let url = variables.expand(url);
     let is_url = url.starts_with('/') || url.starts_with("http://") || url.starts_with("https://");
@@ -432,13 +435,14 @@ fn translated(url: &str, variables: &Variables) -> Option<String> {
     placeholder::from_nginx(&url, template::Scope::Request).filter(|_| is_url || is_own)
 }
 
-/// Reduces the location of an authority that clients cannot request to this property.
+/// Removes all directives but `internal` from the location of an authority that clients cannot request.
 fn reduce(location: &mut Directive, authorities: &Authorities, server: &Directive) {
     let is_internal = location.children().iter().any(|d| d.is("internal"));
     if !is_internal || !authorities.locations.contains(&location.arguments) {
         return;
     }
-    // An expression also matches below longer names that begin with the path. It would precede other locations there.
+    // The prefix also matches longer names that begin with the path, which only an expression can express. The
+    // expression would precede other locations there, so it is written only if no other path begins with this one.
     if let LocationMatch::Prefix { path, .. } = matched(location)
         && !path.ends_with('/')
         && !server.children().iter().any(|other| is_below(other, &path))
@@ -499,7 +503,7 @@ fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities
             if own.is_some_and(|field| {
                 !NO_IDENTITY.contains(&&**field) && name.replace('-', "_").eq_ignore_ascii_case(field)
             }) {
-                // The field of the identity has this name already.
+                // The field of the identity has this name already. The empty name marks the directive for removal.
                 directive.name = String::new();
                 break;
             }

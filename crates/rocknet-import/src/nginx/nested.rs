@@ -36,6 +36,7 @@ pub(super) fn flatten(server: &Directive) -> Directive {
     flat
 }
 
+/// Adds a location, then each location in it that is no expression, with the directives that it inherits.
 fn add(mut location: Directive, all: &mut Vec<Directive>) {
     let is_moved =
         |d: &Directive| d.is("location") && d.block.is_some() && !matches!(matched(d), LocationMatch::Expression(..));

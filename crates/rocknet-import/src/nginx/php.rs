@@ -17,7 +17,7 @@ use super::upstream::Upstreams;
 /// Advice for a condition in a location of scripts.
 const RESTRICTION: &str = "write a rule with this condition, `path = \"*.php\"` and `respond = 403`";
 
-/// Returns the address of the php-fpm of a location for PHP; `None` for other locations.
+/// Returns the php-fpm servers of a location for PHP; `None` for other locations.
 pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option<ProxySettings> {
     let LocationMatch::Expression(expression, _) = matched(location) else {
         return None;

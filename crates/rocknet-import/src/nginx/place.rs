@@ -44,8 +44,8 @@ impl<'a> Locations<'a> {
 }
 
 impl Locations<'_> {
-    /// Returns true if the site, or the location for all other paths, has a directive of access control. The setting of
-    /// the site for it is `key`.
+    /// Returns true if the site, or the location for all other paths, has access control of a kind. `key`: the setting
+    /// of this kind, which is `allow`, `deny` or `auth`.
     pub fn has_access(&self, site: &Site, key: &str) -> bool {
         let is_restriction = |d: &Directive| match key {
             "auth" => d.is("auth_basic_user_file") || d.is("auth_request"),
@@ -265,7 +265,7 @@ pub(super) fn is_dotfiles(expression: &str) -> bool {
     rest.is_some_and(is_dot) && !has_alternative(&expression.replace("(^|/)", ""))
 }
 
-/// Returns true if an expression has alternatives outside of groups. Also returns true for some others.
+/// Returns true if an expression may have alternatives outside of groups. A `|` in a class counts as an alternative.
 fn has_alternative(expression: &str) -> bool {
     let mut depth = 0_i32;
     let mut chars = expression.chars();

@@ -113,7 +113,7 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
 }
 
 /// Leaves out routes that would open paths of an earlier expression. nginx applies the first expression that matches,
-/// and the order of routes is another one. `access`: access control that applies to a route.
+/// and RockNet does not select routes in this order. `access`: returns the access control that applies to a route.
 pub(super) fn without_openings(
     routes: Vec<LocationRoute>,
     access: impl Fn(&Settings) -> Settings,

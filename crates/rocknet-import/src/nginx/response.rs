@@ -98,6 +98,7 @@ fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, si
     true
 }
 
+/// Notes that a `return` is not translated. If it refuses requests, closes the location instead.
 fn skip(directive: &Directive, scope: &mut Scope<'_>) {
     if refuses(directive) {
         scope.settings.close(directive.line);

@@ -101,7 +101,7 @@ impl<'a> Scope<'a> {
                     self.notes.differs(directive, message);
                 }
             }
-            // `try_files` does not look for an index.
+            // `try_files` without `$uri/` has turned the index off.
             ("index", _) if self.settings.get("index") == Some(&Value::List(Vec::new())) => {}
             ("index", names) if !names.iter().any(|name| name.contains('$') || name.starts_with('/')) => {
                 self.settings.set("index", Value::texts(names.iter().copied()), line);

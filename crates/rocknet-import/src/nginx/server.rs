@@ -38,7 +38,7 @@ pub(super) fn translate(
     scope.hsts.clone_from(&shared.hsts);
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
-    // `return`, `ssl_reject_handshake` and the redirects of certbot. They are translated at the end.
+    // The directives `return` and `ssl_reject_handshake`, and the redirects of certbot, are translated at the end.
     let mut returned = redirect_of_root(&locations);
     let is_redirected = returned.is_some();
     let mut rejects = None;
@@ -76,7 +76,7 @@ pub(super) fn translate(
                 None => conditional::translate(directive, &mut host.site, None, &mut guard),
             },
             ("try_files", _) => {
-                // Locations do not inherit it.
+                // Locations do not inherit `try_files`, so it applies to all paths only if there are no locations.
                 let is_alone = locations
                     .places
                     .iter()

@@ -1,4 +1,4 @@
-//! Translates locations by expression inside other locations.
+//! Translates locations with regular expressions inside other locations.
 
 use super::super::php;
 use super::super::place::{CaseMode, LocationMatch, literal, matched, regex_of};
@@ -11,8 +11,9 @@ use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
 use crate::value::Value;
 
-/// Translates a location by expression in a location. Its PHP is translated, because without PHP its scripts would be
-/// sent as files, and so is a refusal. The rest gets a note. Other locations in locations have been moved out of them.
+/// Translates a location with a regular expression inside another one. Its PHP is translated, because without PHP its
+/// scripts would be sent as files, and so is a refusal. The rest gets a note. `nested::flatten` has moved all other
+/// inner locations out.
 pub(super) fn translate(
     directive: &Directive,
     patterns: &[String],
@@ -45,17 +46,18 @@ pub(super) fn translate(
     match restricts(directive) {
         true => scope.notes.skip_restriction(
             directive,
-            "a location by expression in another one is not translated: write a route with `deny`",
+            "a regular expression inside another location is not translated: write a route with `deny`",
         ),
         false => scope.notes.skip(
             directive,
-            "a location by expression in another one is not translated: write a route of its own",
+            "a regular expression inside another location is not translated: write a route of its own",
         ),
     }
 }
 
-/// Returns the expression of a location within a prefix, and an expression for exceptions if it matches paths outside
-/// of the prefix, too; `None` if it has no form.
+/// Returns a pattern for the paths that an expression matches within the prefix of its outer location. The second value
+/// is a pattern for exceptions, if the first one also matches paths outside of the prefix. Returns `None` if RockNet
+/// has no such pattern. `patterns`: patterns of the outer location.
 fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(String, Option<String>)> {
     let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix('*'))?;
     if prefix.contains('*') || prefix.starts_with('~') {

@@ -14,7 +14,6 @@ impl<'a> Scope<'a> {
         let outer = containing.filter(|_| self.access.is_empty());
         self.is_adapted = outer.is_some_and(|outer| outer.is_adapted);
         let outer_access = || outer.map(|outer| outer.access.clone()).unwrap_or_default();
-        // Without the alternative of a password, the lists apply as they were written.
         let (inherited_password, inherited_authority) = containing.map_or((false, false), |outer| outer.authentication);
         let has_password = match self.auth {
             (Some(realm), _) => realm.argument(0) != "off",
@@ -25,6 +24,7 @@ impl<'a> Scope<'a> {
             .map_or(inherited_authority, |forward| forward.argument(0) != "off");
         self.authentication = (has_password, has_authority);
         let is_off = !has_password && !has_authority;
+        // Without the alternative of a password, the lists apply as they were written.
         if self.is_adapted && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
             self.access = outer_access();
             self.is_adapted = false;

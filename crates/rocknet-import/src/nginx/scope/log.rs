@@ -7,6 +7,8 @@ use crate::document::Notes;
 use crate::value::Value;
 
 impl Scope<'_> {
+    /// Translates `access_log` or `error_log`. The keys `error_log`, `error_level` and, for `http`, `log_format` are
+    /// not keys of a site. Later steps move them to the global table `log`.
     pub(super) fn log(&mut self, directive: &Directive, words: &[&str]) {
         let line = directive.line;
         if self.level == ConfigLevel::Location {
