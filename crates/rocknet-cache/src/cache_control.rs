@@ -162,7 +162,7 @@ impl Directives {
     }
 }
 
-/// Parses a number of seconds; `None` if it has other bytes than digits.
+/// Parses a number of seconds; `None` if it is empty or has other bytes than digits.
 pub(crate) fn seconds(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;

@@ -29,9 +29,9 @@ pub(crate) struct CachedRoute {
     pub replaced: Vec<String>,
     /// The store of all routes.
     pub responses: Arc<Responses>,
-    /// The memory of the route.
+    /// Memory store of the site, or that of all sites without their own.
     pub memory: Arc<MemoryStore>,
-    /// Bodies of the site that are being received.
+    /// Share of the site in the limit on bodies that are being received.
     pub fills: Arc<SiteFills>,
     /// Conditions of requests that are not served from the cache, if there are some.
     pub bypass: Option<RequestConditions>,
@@ -45,7 +45,8 @@ pub(crate) struct CachedRoute {
 }
 
 impl CachedRoute {
-    /// Returns the store on disk, if the route uses one. With a template, changes of a URL are recorded only in memory.
+    /// Returns the store on disk, if the route uses it. A route with a template does not, because changes of its URLs
+    /// are recorded only in memory.
     pub fn disk(&self) -> Option<Arc<DiskStore>> {
         match self.settings.disk && self.key.is_none() {
             true => self.responses.disk(),

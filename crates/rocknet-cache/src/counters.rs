@@ -25,7 +25,7 @@ pub enum Counted {
 /// Number of outcomes.
 const OUTCOMES: usize = 5;
 
-/// One set of counters, in lines of its own.
+/// One set of counters, in cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Set([AtomicU64; OUTCOMES]);
@@ -37,7 +37,7 @@ pub struct Counters([Set; SETS]);
 impl Counters {
     /// Counts a request of the worker with these services.
     pub fn count(&self, services: &Services, outcome: Counted) {
-        // The address differs for each worker, and needs no state of its own.
+        // The address of the services differs for each worker, so no number has to be kept.
         let worker = std::ptr::from_ref(services).addr() / size_of::<Set>();
         self.0[worker % SETS].0[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }

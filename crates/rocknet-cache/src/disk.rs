@@ -72,7 +72,8 @@ pub struct DiskUsage {
     pub hits: u64,
     /// Responses that were written.
     pub written: u64,
-    /// Stored responses that were not written, because they are fresh for a short time, large, or too many.
+    /// Stored responses that were not written, for instance because they are fresh only for a short time, are too
+    /// large, or too many wait.
     pub skipped: u64,
     /// Lookups that did not wait for the disk, because it is busy.
     pub busy: u64,
@@ -88,7 +89,7 @@ pub(crate) fn moment(services: &Services) -> Moment {
     }
 }
 
-/// A read in progress: the response, with its memory.
+/// A read in progress: the response, with the reservation of its memory.
 pub(crate) type ReadJob<M> = Job<Option<(Arc<StoredResponse>, M)>>;
 
 /// Permit to read.
@@ -162,8 +163,8 @@ impl DiskStore {
         self.shared.is_ready.load(Ordering::Acquire)
     }
 
-    /// Starts to read the response that a request with these fields selects. `reserve`: reserves memory of a size.
-    /// Returns `None` if no response was found, if too many reads wait, or if no memory can be reserved.
+    /// Starts to read the response that a request with these fields selects. `reserve`: reserves memory of a size in
+    /// bytes. Returns `None` if no response was found, if too many reads wait, or if no memory can be reserved.
     pub(crate) fn start_read<M: Send + 'static>(
         &self,
         key: &[u8],
@@ -225,8 +226,8 @@ impl DiskStore {
         }
     }
 
-    /// Ends reading, and asks the thread to let another process use the folder once it has written what waits. Returns
-    /// at once.
+    /// Ends reading, and signals the thread, which writes the waiting records and then lets another process use the
+    /// folder. Returns at once.
     pub fn close(&self) {
         self.shared.close();
     }

@@ -19,16 +19,17 @@ use rocknet_handler::response::{FieldList, Stream};
 use rocknet_io::runtime;
 use rocknet_io::wheel::Deadline;
 
-/// All bodies in progress together may use this part of the memory of the store in addition to it.
+/// Divisor of the capacity of the memory store. All bodies in progress together may use this part, a quarter, in
+/// addition to the store.
 pub(crate) const FILL_SHARE: u64 = 4;
 
 /// Limits of a fill.
 pub struct FillLimits {
-    /// Limit on all bodies in progress together.
+    /// Share of the site in the memory for all bodies in progress.
     pub budget: Arc<SiteFills>,
     /// Maximum size of the body in bytes.
     pub size: u64,
-    /// Maximum size of all bodies in progress, in bytes.
+    /// Maximum size of all bodies in progress of all sites, in bytes.
     pub all: u64,
     /// Deadline for the next piece.
     pub deadline: Deadline,
@@ -65,7 +66,7 @@ impl FillBudget {
 /// to the others: one site at most 3/4, two sites 3/7 each.
 const FREE_FACTOR: u64 = 3;
 
-/// Part of one site in a [`FillBudget`].
+/// Share of one site in a [`FillBudget`].
 #[derive(Debug)]
 pub struct SiteFills {
     all: Arc<FillBudget>,
@@ -74,7 +75,7 @@ pub struct SiteFills {
 }
 
 impl SiteFills {
-    /// Creates the part of a site without bodies in progress.
+    /// Creates the share of a site without bodies in progress.
     pub fn new(all: &Arc<FillBudget>) -> SiteFills {
         SiteFills {
             all: Arc::clone(all),
@@ -102,7 +103,7 @@ impl SiteFills {
     }
 }
 
-/// Memory of a body that is read, released when the value is dropped.
+/// Memory of a body that is read from disk, released when the value is dropped.
 pub(crate) struct Reserved {
     budget: Arc<FillBudget>,
     size: u64,

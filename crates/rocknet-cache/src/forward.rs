@@ -46,7 +46,7 @@ pub(crate) async fn call(cached: &CachedRoute, exchange: Exchange) -> HandlerOut
     }
 }
 
-/// Returns an exchange as handlers get it before a request is moved. `request`: view of its request.
+/// Returns an exchange in the form that `Handler::handle_now` takes. `request`: view of its request.
 pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>, has_body: bool) -> ExchangeRef<'a> {
     ExchangeRef {
         services: &exchange.services,
@@ -63,8 +63,8 @@ pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>,
 }
 
 /// Forwards a GET request. `leader`: lets other requests wait for its response. `stored`: the stale response, whose
-/// validators are sent. `is_late`: another request for the key is forwarded, and this one does not wait for
-/// it any longer.
+/// validators are sent. `is_late`: true if the request has waited for another one, or was too late to wait, and got no
+/// response that it may use.
 pub(crate) async fn forward(
     cached: Arc<CachedRoute>,
     mut exchange: Exchange,
@@ -109,6 +109,7 @@ pub(crate) async fn forward(
         is_collapsed: false,
         detail,
     };
+    // For a response that takes the place of that of the handler.
     let replaced = |is_stored, detail| CacheStatus::Forwarded {
         reason,
         status: Some(code),
@@ -245,8 +246,8 @@ fn validating(
     Rc::new(original.with_replaced_fields(&PRECONDITIONS, &added))
 }
 
-/// Stores a response and sends it to the requests that wait for it. `changes`: number of changes when the request was
-/// forwarded. It decides for a request without a leader, which is not among those that a change of one resource finds.
+/// Stores a response and passes it to the requests that wait for it. `changes`: number of changes when the request was
+/// forwarded. Without a leader, any later change prevents storing, because an invalidation finds only leaders.
 ///
 /// # Errors
 ///

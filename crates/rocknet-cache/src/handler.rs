@@ -40,8 +40,8 @@ pub struct CacheHandler(Arc<CachedRoute>);
 
 impl CacheHandler {
     /// Puts the cache in front of a handler. `looks_up_scripts`: the handler serves a directory tree with scripts.
-    /// `replaced`: names in lower case of fields that the handler sets in requests. `memory`: memory of the site in
-    /// bytes; `None`: it shares the memory of all.
+    /// `replaced`: names in lower case of fields that the handler sets in requests. `memory`: capacity in bytes of the
+    /// site's own memory store; `None` if the site uses the shared one.
     pub fn new(
         inner: Arc<dyn Handler>,
         settings: ResponseCache,
@@ -141,7 +141,7 @@ impl Handler for CacheHandler {
     }
 }
 
-/// Handles a request for which there was no fresh response at once.
+/// Handles a request for which [`Handler::handle_now`] returned no response.
 async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutput {
     if cached.settings.litespeed {
         let (name, value) = litespeed::ENABLED;
@@ -194,6 +194,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     };
     let facts = RequestFacts::of(&request.fields);
     let may_be_on_disk = stored.is_none() && matches!(reason, Forwarded::UriMiss | Forwarded::VaryMiss);
+    // These requests neither wait for others nor let others wait.
     let is_alone =
         request.method == Method::Head || request.fields.contains(KnownField::Range) || facts.directives.only_if_cached;
     if may_be_on_disk && is_alone {
@@ -210,7 +211,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     if facts.directives.only_if_cached {
         return fixed::error(Status::GATEWAY_TIMEOUT).into();
     }
-    // A part, or a head alone, is not stored. Of a stale response the part would be wrong if it has changed.
+    // A part, or a head alone, is not stored, and the validators of a stale response are not sent with such a request.
     if request.method == Method::Head || request.fields.contains(KnownField::Range) {
         let reason = if stored.is_some() { reason } else { Forwarded::Miss };
         let origin = (&request, exchange.tls.is_some());
@@ -254,7 +255,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
             && !cached.is_changed(response)
     });
     let Some(stored) = shared else {
-        // A response of the disk that is stale is in memory now.
+        // The other request may have read a stale response from disk, which is in memory now.
         if cached.disk().is_some()
             && let Found::Usable(stored, is_stale) = cached.look_up(&key, &request, &services)
         {
@@ -307,14 +308,14 @@ fn hit(stored: &Arc<StoredResponse>, request: &Request<'_>, services: &Services,
     let status = CacheStatus::Hit(stored.terms.ttl(now_ms), tier);
     let mut response = respond::from_stored(stored, request, services, age, status);
     if tier == Tier::Disk {
-        // Workers do not send this response again, because the next hit is one of the memory.
+        // A worker must not send this response again, because the next hit comes from memory and has another status.
         response.stored = None;
     }
     response
 }
 
-/// Completes the output of a handler that is not stored. Files of the file cache have no status. `is_secure`: true if
-/// the request came over TLS.
+/// Completes the output of a handler that is not stored. A file of the file cache is returned unchanged, without
+/// `Cache-Status`. `is_secure`: true if the request came over TLS.
 fn finished(
     cached: &CachedRoute,
     services: &Services,

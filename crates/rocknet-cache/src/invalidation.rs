@@ -25,7 +25,7 @@ impl CachedRoute {
             );
             self.responses.invalidate(&self.memory, &prefix);
         };
-        // The key of a request that the rules have rewritten has more parts.
+        // This key can differ from that of `drop_target`, for instance if rules have rewritten the request.
         if let Some(key) = key::of_request(exchange, &self.route, self.key.as_ref()) {
             self.responses.invalidate(&self.memory, &key);
         }

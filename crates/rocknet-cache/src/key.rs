@@ -47,8 +47,8 @@ const OVERRIDES: [&[u8]; 6] = [
     b"x-arr-ssl",
 ];
 
-/// Field with the addresses of clients, which would make a key of each client. [`Variation`](crate::vary::Variation)
-/// refuses to store responses that depend on it.
+/// Field that is not a part of keys although its name has a prefix of the list, because each client would get keys of
+/// its own. [`Variation`](crate::vary::Variation) refuses to store responses that depend on it.
 const ADDRESSES: &[u8] = b"x-forwarded-for";
 
 /// Returns true for a field that can replace a part of the request. Applications that read fields by the variables of
@@ -139,7 +139,8 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
     (key.len() <= MAX_KEY).then_some(key)
 }
 
-/// Appends the part that a template makes. The end of each value is marked, so that no value can continue another one.
+/// Appends the part that a template makes. The end of each value is marked, so that two values cannot be confused with
+/// a longer one.
 fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, route: &Route) {
     let id = RequestId::default();
     let values = RequestValues {
@@ -170,9 +171,9 @@ fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, r
     of_differences(key, exchange.request, &values, exchange.tls.is_some());
 }
 
-/// Appends what the handler gets in another form than the template: host and path are normalized there, and rules may
-/// have replaced path and query. Otherwise one client could choose the response of the clients that send the usual
-/// form.
+/// Appends the parts of the request that the handler gets in another form than the template, each after a mark. The
+/// template has the normalized host and path, and rules may have replaced path and query. Otherwise one client could
+/// choose the response of the clients that send the usual form.
 fn of_differences(key: &mut Key, request: &Request<'_>, values: &RequestValues<'_>, is_secure: bool) {
     let mut append = |mark: u8, text: &[u8]| {
         key.push(mark);

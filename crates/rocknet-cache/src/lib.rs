@@ -64,23 +64,24 @@ use url_changes::UrlChanges;
 
 /// Stored responses of a server, and requests in progress. All workers share it, and it outlives configurations.
 pub struct Responses {
-    /// Responses in memory of the sites without a memory of their own.
+    /// Memory store of all sites without a store of their own.
     pub memory: Arc<MemoryStore>,
-    /// Memory of sites that have their own. Their routes keep it, so it ends with the last configuration that has them.
+    /// Memory stores of the other sites, by the name of the site. Only the routes own a store, so it is freed with the
+    /// last configuration that has them.
     own: Mutex<HashMap<Box<str>, Weak<MemoryStore>>>,
     /// Requests that are being forwarded.
     pub flights: Arc<Flights>,
-    /// Limit on bodies that are being received.
+    /// Limit on the memory for bodies that are being received or read from disk.
     budget: Arc<FillBudget>,
-    /// Parts of sites in this limit. Their routes keep them.
+    /// Share of each site in this limit, by the name of the site. Only the routes own the values.
     fills: Mutex<HashMap<Box<str>, Weak<SiteFills>>>,
     /// Counters of requests to cached routes.
     pub counters: Counters,
-    /// Number of purges and invalidations.
+    /// Number that each purge and each invalidation increases, so that responses requested before are recognized.
     changes: AtomicU64,
-    /// Changes of URLs whose responses have keys made by templates, by site. A site has changes of its own, so that
-    /// requests to one site do not invalidate responses of others. They outlive the configuration of the site, as its
-    /// responses do.
+    /// Last changes of URLs whose responses have keys made by templates, by the name of the site. Each site has a table
+    /// of its own, so that requests to one site do not invalidate responses of others. The table outlives the
+    /// configuration of the site, as the responses do.
     url_changes: Mutex<HashMap<Box<str>, Arc<UrlChanges>>>,
     /// Responses on disk, if the configuration has a size for them.
     disk: ArcSwapOption<DiskStore>,
@@ -103,12 +104,12 @@ impl Default for Responses {
 }
 
 impl Responses {
-    /// Returns the number of purges and invalidations so far.
+    /// Returns the number that each purge and each invalidation increases.
     fn changes(&self) -> u64 {
         self.changes.load(Ordering::SeqCst)
     }
 
-    /// Returns the memory of a site. `size`: size of its own memory in bytes; `None`: it has none.
+    /// Returns the memory store of a site. `size`: capacity in bytes of a store of its own, if the site has one.
     pub(crate) fn memory_of(&self, site: &str, size: Option<u64>) -> Arc<MemoryStore> {
         let Some(size) = size else {
             return Arc::clone(&self.memory);
@@ -123,7 +124,7 @@ impl Responses {
         memory
     }
 
-    /// Returns the part of a site in the limit on bodies that are being received.
+    /// Returns the share of a site in the limit on bodies that are being received.
     pub(crate) fn fills_of(&self, site: &str) -> Arc<SiteFills> {
         let mut fills = self.fills.lock().unwrap_or_else(PoisonError::into_inner);
         fills.retain(|_, fills| fills.strong_count() > 0);
@@ -135,14 +136,14 @@ impl Responses {
         of_site
     }
 
-    /// Returns the changes of URLs of a site.
+    /// Returns the table with the last changes of the URLs of a site.
     pub(crate) fn url_changes_of(&self, site: &str) -> Arc<UrlChanges> {
         let mut all = self.url_changes.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(site.into()).or_default())
     }
 
-    /// Changes the sizes of memories when a configuration comes into effect. `shared`: size of the shared memory.
-    /// `own`: sites with a memory of their own, and its size.
+    /// Changes the capacities of the memory stores, in bytes, when a configuration comes into effect. `shared`:
+    /// capacity of the shared store. `own`: sites with a store of their own, and its capacity.
     pub fn set_sizes<'s>(&self, shared: u64, own: impl Iterator<Item = (&'s str, u64)>) {
         self.memory.set_capacity(shared);
         for (site, size) in own {
@@ -158,7 +159,7 @@ impl Responses {
         self.disk.load_full()
     }
 
-    /// Starts to store responses in a folder, changes the size of this store, or ends it with size 0. A folder that is
+    /// Sets the folder and the maximum size in bytes of the store on disk. Size 0 turns the store off. A folder that is
     /// not used any longer is emptied, because later changes of resources are not recorded there.
     ///
     /// # Errors
@@ -185,7 +186,7 @@ impl Responses {
         Ok(())
     }
 
-    /// Lets another process use the folder of the store on disk after some time, or at the end of this process.
+    /// Closes the store on disk after `time`, so that another process can use its folder before this process ends.
     pub fn release_disk_after(&self, time: Duration) {
         if let Some(disk) = self.disk() {
             disk.close_after(time);
@@ -197,7 +198,7 @@ impl Responses {
         self.disk.swap(None).is_none_or(|disk| disk.stop(deadline))
     }
 
-    /// Returns the number of addresses with stored responses, and their size in bytes.
+    /// Returns the number of resources in memory, and their size in bytes.
     pub fn usage(&self) -> (usize, u64) {
         let usage = |memory: &Arc<MemoryStore>| (memory.len(), memory.size());
         let all = self.memories();
@@ -215,7 +216,7 @@ impl Responses {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what is stored under a key, and what is being received for it. Returns true if something was stored.
+    /// Drops the responses for a key, and does not store those that are under way. Returns true if `memory` had some.
     fn invalidate(&self, memory: &MemoryStore, key: &[u8]) -> bool {
         self.changes.fetch_add(1, Ordering::SeqCst);
         self.flights.invalidate(key);

@@ -35,7 +35,7 @@ pub(crate) enum Plan {
 
 /// Result of a lookup.
 pub(crate) enum Found {
-    /// The response may be sent. True: it is stale, and is validated in the background.
+    /// The response may be sent. The flag is true if it is stale, and has to be validated in the background.
     Usable(Arc<StoredResponse>, bool),
     /// The request is forwarded for this reason, with the validators of the stale response if there is one.
     Missing(Forwarded, Option<Arc<StoredResponse>>),
@@ -57,11 +57,12 @@ impl RequestFacts for Facts<'_> {
     }
 
     fn existence(&self, _: &str) -> Result<Existence, LookupError> {
+        // The configuration does not permit conditions on files here, because a lookup does not wait for the disk.
         Err(LookupError::Failed)
     }
 }
 
-/// Returns the path that conditions test. The handler has another one if no file can have the path.
+/// Returns the decoded path that conditions test. If no file can have the path, it is decoded as for rules.
 fn condition_path<'p>(exchange: &ExchangeRef<'p>) -> Cow<'p, str> {
     match exchange.is_file_path {
         true => Cow::Borrowed(exchange.path),
@@ -106,6 +107,7 @@ impl CachedRoute {
         self.settings.obey_clients.then_some(directives)
     }
 
+    /// Looks up the response to a request in memory.
     pub fn look_up(&self, key: &[u8], request: &Request<'_>, services: &Services) -> Found {
         let Some(resource) = self.memory.get(key) else {
             return Found::Missing(Forwarded::UriMiss, None);

@@ -29,11 +29,12 @@ pub enum NotStored {
     NoFreshness,
     /// The response is stale when it arrives, and cannot be validated.
     Stale,
-    /// `Vary: *`, or too many fields in `Vary`.
+    /// `Vary` is `*`, names too many fields, or names a field that the server sets in requests.
     Vary,
-    /// The body is larger than `max_object`, or it is no body that can be stored.
+    /// The body is larger than `max_object`, has no room in the store, or is of a kind that is not stored, such as a
+    /// file or a stream of events.
     Body,
-    /// `cache.responses` is 0.
+    /// The memory store of the site has the size 0.
     NoMemory,
     /// The response names a file, such as `X-Accel-Redirect`.
     NamesFile,
@@ -113,7 +114,7 @@ pub struct Terms {
     stale_if_error_ms: u64,
     /// True if every use needs a validation (`no-cache`).
     must_validate: bool,
-    /// True if the response must not be sent when it is stale (`must-revalidate`, `proxy-revalidate`).
+    /// True if the response must not be sent when it is stale (`must-revalidate`, `proxy-revalidate`, `no-cache`).
     never_stale: bool,
     /// True if the response may be sent to requests with `Authorization`.
     is_shared: bool,

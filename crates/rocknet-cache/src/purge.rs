@@ -115,6 +115,7 @@ impl Purge {
             }
         }
     }
+
     /// Returns true if a resource is selected. `tags`: those of its responses.
     pub(crate) fn selects(&self, key: &KeyParts<'_>, tags: &[Box<str>]) -> bool {
         let has_tag = match &self.selection {
@@ -125,7 +126,7 @@ impl Purge {
     }
 }
 
-/// Several purges, of which one scan of the store finds all resources.
+/// Several purges, arranged so that one scan of the store finds the resources that any of them selects.
 pub(crate) struct PurgeSet<'p> {
     /// Purges of everything and of prefixes.
     scanned: Vec<&'p Purge>,

@@ -66,7 +66,7 @@ impl CachedRoute {
         if !std::ptr::addr_eq(Arc::as_ptr(&stored), Arc::as_ptr(sent)) {
             return None;
         }
-        // An error has a page of the route, and is logged.
+        // An error may get the error page of the route, and is logged.
         if stored.status.is_error() || stored.terms.permitted(now_ms, None) != Use::Fresh {
             return None;
         }

@@ -53,7 +53,8 @@ pub(crate) fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Ke
             Forwarded::Stale,
             false
         ));
-        // The response is stored by then, or its body is being received by a task of its own.
+        // Once `work` is ready, the response is stored, or another task receives its body. At the deadline, the
+        // validation is given up.
         std::future::poll_fn(|context| match work.as_mut().poll(context) {
             std::task::Poll::Pending if !deadline.poll_past(context.waker()) => std::task::Poll::Pending,
             _ => std::task::Poll::Ready(()),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use rocknet_handler::response::Response;
 
-/// Detail of a stale response that was sent in place of an error.
+/// Parameter `detail` of a stale response that was sent in place of an error.
 pub const STALE_IF_ERROR: &str = "stale-if-error";
 
 /// Reason why a request was forwarded (RFC 9211 §2.2).
@@ -12,7 +12,7 @@ pub const STALE_IF_ERROR: &str = "stale-if-error";
 pub enum Forwarded {
     /// The route does not use the cache for this request.
     Bypass,
-    /// The method.
+    /// The method is neither GET nor HEAD.
     Method,
     /// Nothing is stored for the URI.
     UriMiss,
@@ -20,9 +20,9 @@ pub enum Forwarded {
     VaryMiss,
     /// The stored response is stale.
     Stale,
-    /// The request demands a newer response.
+    /// The request does not permit the stored response, by `Cache-Control` or because it has `Authorization`.
     Request,
-    /// The stored response does not suit a request for a range.
+    /// No stored response can serve a request with HEAD or for a range.
     Miss,
 }
 
@@ -38,7 +38,7 @@ pub enum Tier {
 /// Outcome of a request in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheStatus {
-    /// A stored response was sent; with the rest of its lifetime in seconds.
+    /// A stored response was sent. The number is the rest of its lifetime in seconds, negative if it is stale.
     Hit(i64, Tier),
     /// The request was forwarded.
     Forwarded {

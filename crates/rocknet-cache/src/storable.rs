@@ -11,8 +11,8 @@ use crate::stored::{Storable, StoredResponse};
 use crate::vary::Variation;
 use crate::{key, litespeed, tags};
 
-/// Returns the properties of a response of the handler, whose fields for this server were not removed yet. `changes`:
-/// number of changes when it was requested.
+/// Returns the properties of a response of the handler. It must still have the fields for this server, which
+/// [`CachedRoute::finish`] removes. `changes`: number of changes when it was requested.
 pub(crate) fn properties(
     cached: &CachedRoute,
     facts: &RequestFacts,

@@ -23,7 +23,7 @@ pub struct StoredResponse {
     pub status: Status,
     /// Header fields without `Age`.
     pub fields: FieldList,
-    /// Fields of the handler that concern only this server. They are not sent, and count again after a validation.
+    /// Fields of the handler that concern only this server. They are not sent. A validation evaluates them again.
     pub server_fields: FieldList,
     /// Body.
     pub body: Bytes,
@@ -176,9 +176,9 @@ impl StoredResponse {
     }
 }
 
-/// Returns the memory for coded forms of a body, in bytes. It is reserved when the response is stored, because the
-/// store determines the size of a response only then. Most text becomes shorter than a third by every coding, so all
-/// three forms have room, and one form of other text has.
+/// Returns the memory for coded forms of a body, in bytes: 3/4 of the body, which is room for three forms of a quarter
+/// each, or for one longer form. It is reserved when the response is stored, because the store determines the size of
+/// a response only then.
 fn coded_size(fields: &FieldList, is_negotiated: bool, size: usize) -> usize {
     let is_compressible = |value: &str| is_compressible(value.as_bytes());
     let is_coded = !is_negotiated

@@ -1,8 +1,8 @@
 //! Invalidation of all responses to a URL whose keys are made by a template, so that the URL does not lead to the keys.
 //!
-//! A table of the site has the number of the last change of each URL, and a response the number of changes when it was
-//! requested. URLs share the places of the table by their hash. Those of one place are invalidated together, which
-//! costs only the requests that fetch their responses again.
+//! A table of the site has the number of the last change of each URL. A response has the number of changes when it was
+//! requested, and is not used if its URL has a greater one. URLs share the places of the table by their hash. The URLs
+//! of one place are invalidated together, which costs only the requests that fetch their responses again.
 
 use std::hash::BuildHasher;
 use std::sync::OnceLock;

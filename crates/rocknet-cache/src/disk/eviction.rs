@@ -1,4 +1,4 @@
-//! Keeps the responses of a segment that were used, before it is dropped: they are appended again.
+//! Appends the responses of a segment that were used to the log again, before the segment is dropped.
 
 use std::fs::File;
 use std::io;
@@ -52,7 +52,7 @@ pub(super) fn keep_used(
             continue;
         };
         let mut log = shared.log();
-        // At the end of the log it would come before a newer response that depends on other fields.
+        // At the end of the log, the response would be preferred to a newer one that depends on other fields.
         let is_outdated = |other: &Entry| other.position > position && other.names != entry.names;
         // Changes wait for the lock, so the response is still valid when it is appended.
         if log.phase != Phase::Open
@@ -68,7 +68,7 @@ pub(super) fn keep_used(
         kept.is_hit = false;
         room -= header.length();
         kept.position = log.append(header, head.to_vec(), body);
-        // Until it is written, it is not found.
+        // A lookup does not find the response until it is written.
         log.is_urgent = true;
         shared.index.insert(kept);
         shared.stats.kept.fetch_add(1, Ordering::Relaxed);

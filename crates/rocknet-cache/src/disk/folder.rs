@@ -19,11 +19,11 @@ use crate::key;
 const LOCK: &str = "lock";
 /// File that describes the segments.
 const STATE: &str = "state";
-/// Name of the next version of this file.
+/// Name of the next version of the state file.
 const NEW_STATE: &str = "state.new";
-/// Version of the files.
+/// Version of the format of the files.
 const VERSION: u32 = 1;
-/// Maximum size of this file in bytes.
+/// Maximum size of the state file in bytes.
 const MAX_STATE: u64 = 4096;
 /// End of the names of segments.
 const SUFFIX: &str = ".log";

@@ -1,7 +1,7 @@
 //! Index of the responses on disk: 32 bytes for each, in hash tables with locks of their own.
 //!
-//! A key is represented by its hash. A response is used only if its record has the whole key, so equal hashes of two
-//! keys cost a response, and never confuse two.
+//! A key is represented by its hash. A response is used only if its record has the whole key. So if two keys have the
+//! same hash, a response may be lost, but is never sent for the other key.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub variant: u32,
     /// Time in seconds since 1970 after which the response has no use.
     pub expires: u32,
-    /// Number of the list of the names of these fields.
+    /// Number of the list with the names of these fields (names.rs).
     pub names: u16,
     /// True if the response was used since it was written.
     pub is_hit: bool,
@@ -58,7 +58,7 @@ impl Default for Index {
 
 impl Index {
     fn shard(&self, hash: u64) -> MutexGuard<'_, Table> {
-        // The tables use the lowest and the highest bits.
+        // Other bits of the hash than the lowest and the highest ones, which the tables use.
         let shard = (hash >> 40) as usize & (SHARDS - 1);
         self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }

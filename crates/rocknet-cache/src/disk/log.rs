@@ -47,7 +47,7 @@ pub(super) enum Phase {
     Closed,
 }
 
-/// Changes before the log was open.
+/// Changes of resources before the log was open.
 #[derive(Debug, Default)]
 pub(super) struct EarlyChanges {
     /// Keys of resources that were changed before the seed of the hashes was known.
@@ -131,8 +131,8 @@ pub(super) struct Log {
     pub is_overrun: bool,
 }
 
-/// Minimum share of a segment for each record, in bytes. It bounds the number of records, and so the memory of the
-/// index, by the size of the log.
+/// Minimum share of a segment for each record, in bytes: a segment has at most one record for each of these shares. It
+/// bounds the number of records, and so the memory of the index, by the size of the log.
 pub(super) const MIN_SHARE: u32 = 4096;
 
 impl Log {
@@ -162,8 +162,8 @@ impl Log {
         };
     }
 
-    /// Drops what waits, and collects changes until the log is open again. It must be emptied before, because changes
-    /// may have waited.
+    /// Drops the waiting records, and collects changes until the log is open again. The segments must be removed before
+    /// that, because removals and purges may be among the dropped records.
     pub fn close(&mut self, is_overrun: bool) {
         let phase = match self.phase {
             Phase::Closed => Phase::Closed,

@@ -75,7 +75,7 @@ pub(super) fn crc(bytes: &[u8]) -> u32 {
 }
 
 impl Header {
-    /// Returns the header of a record whose checksums are not known yet.
+    /// Returns the header of a record whose position and checksums are not known yet; `None` if the record is too long.
     pub fn new(kind: Kind, hash: u64, variant: u32, head: usize, body: usize) -> Option<Header> {
         let head = u32::try_from(head).ok().filter(|head| *head <= MAX_HEAD)?;
         Some(Header {
@@ -169,7 +169,7 @@ pub(super) struct ResponseHead<'b> {
     pub url: Option<&'b [u8]>,
 }
 
-/// Returns the head of a response; `None` if it has an invalid field.
+/// Returns the head of a response; `None` if it cannot be encoded, for instance because of an invalid field.
 pub(super) fn encode_response(key: &[u8], stored: &StoredResponse, now: Moment) -> Option<Vec<u8>> {
     let mut out = Writer(Vec::with_capacity(512));
     out.bytes(key);

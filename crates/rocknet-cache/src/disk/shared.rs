@@ -25,7 +25,7 @@ use crate::purge::{Purge, Selection};
 use crate::stored::StoredResponse;
 use crate::vary::Variation;
 
-/// Minimum time in milliseconds for which a response is fresh that is written to disk. Others would be of no use soon.
+/// Minimum time in milliseconds for which a response must be fresh to be written to disk. Others would soon be useless.
 const MIN_FRESH_MS: u64 = 10_000;
 
 /// State of the log.
@@ -157,7 +157,7 @@ impl Shared {
     /// Sets the end of the records that were written.
     pub fn set_written(&self, end: Position) {
         self.written.store(end.to_number(), Ordering::Release);
-        // Taken so that no waiting thread misses the signal.
+        // The lock is taken so that no waiting thread misses the signal.
         drop(self.log());
         self.flushed.notify_all();
     }
@@ -229,7 +229,7 @@ impl Shared {
                 drop(log);
                 self.wake.notify_one();
             }
-            // The response in memory is newer than that on disk.
+            // The response in memory is newer than that on disk, which has to be removed.
             _ => {
                 self.stats.skipped.fetch_add(1, Ordering::Relaxed);
                 self.remove_locked(log, key);
@@ -405,13 +405,14 @@ impl Shared {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
                 self.index.remove_at(entry.hash, entry.position);
-                self.stats.fail(&format!("cannot read a response: {error}"));
+                self.stats
+                    .fail(&format!("cannot read a response, so its request is forwarded: {error}"));
                 return None;
             }
         };
         let Some(response) = record::decode_response(&head) else {
             self.index.remove_at(entry.hash, entry.position);
-            self.stats.fail("a response is damaged");
+            self.stats.fail("a response is damaged, so its request is forwarded");
             return None;
         };
         // Another key has the same hash.

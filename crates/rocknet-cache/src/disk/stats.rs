@@ -24,12 +24,12 @@ pub(super) struct Stats {
 }
 
 impl Stats {
-    /// Counts an error, and logs it if there were few.
+    /// Counts an error, and logs it if the number of errors is 1, 2, 4, 8 and so on.
     pub fn fail(&self, message: &str) {
         let count = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
-        // A disk that fails often has a line for 1, 2, 4, … errors.
+        // The number of lines stays small if a disk fails often.
         if count.is_power_of_two() {
-            tracing::warn!("response cache on disk: {message}; the request was forwarded ({count} errors so far)");
+            tracing::warn!("response cache on disk: {message} ({count} errors so far)");
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::vary::Variation;
 
 const MIB: usize = 1 << 20;
 
-/// Maximum time for anything.
+/// Maximum time of each wait.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(super) fn moment() -> Moment {

@@ -44,7 +44,7 @@ pub(super) fn run(shared: &Shared, is_in_memory: &IsInMemory) {
     let serve = AssertUnwindSafe(|| serve_all(shared, is_in_memory));
     if catch_unwind(serve).is_err() {
         shared.close();
-        tracing::error!("response cache on disk: its thread has panicked, so it is off");
+        tracing::error!("response cache on disk: its thread has panicked, so it is off until the server is restarted");
         if let Some(Err(error)) = shared.folder().map(|folder| folder.remove_all()) {
             tracing::warn!("response cache on disk: it cannot be emptied: {error}");
         }
@@ -106,7 +106,11 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
                 shared.pause(LOCK_RETRY);
             }
             Err(RecoveryError::System(error)) => {
-                report(format!("{error}; it is tried again each minute"), true);
+                let seconds = ERROR_RETRY.as_secs();
+                report(
+                    format!("it cannot be used: {error}; the next attempt is in {seconds} seconds"),
+                    true,
+                );
                 shared.pause(ERROR_RETRY);
             }
             Err(RecoveryError::Closed | RecoveryError::TooLong | RecoveryError::Damaged) => {}
@@ -170,7 +174,7 @@ impl<'s> Writer<'s> {
         };
         self.seed = current.seed;
         self.segments = self.folder.segments().map_err(system)?.into();
-        // On disk before the first change of the segments, except that the oldest ones may be dropped.
+        // The state is on disk before segments change, except that the oldest ones may be dropped to make room for it.
         self.write_small(|folder| folder.set_state(&current)).map_err(system)?;
         shared.set_folder(Some(Arc::clone(&self.folder)), self.seed);
         let result = recovery::replay(shared, self.segments.make_contiguous(), was_closed, unix_s());
@@ -193,7 +197,7 @@ impl<'s> Writer<'s> {
     fn begin(&mut self) -> io::Result<()> {
         let shared = self.shared;
         let mut log = shared.log();
-        // The next process does not know of changes that are not applied here.
+        // Without this, responses would be left to the next process to which changes were not applied.
         while log.early.are_lost || shared.is_closing() && !log.early.is_empty() {
             log.early = EarlyChanges::default();
             drop(log);
@@ -286,7 +290,7 @@ impl<'s> Writer<'s> {
             })
         });
         if let Err(error) = result {
-            tracing::warn!("response cache on disk: it cannot be completed: {error}");
+            tracing::warn!("response cache on disk: the last responses and changes cannot be written: {error}");
         }
         self.leave();
     }

@@ -127,6 +127,7 @@ impl Writer<'_> {
         }
     }
 
+    /// Records the size of all segments in the counters.
     pub fn count_size(&self) {
         let size = self.segments.iter().map(|(_, size)| size).sum::<u64>() + self.end;
         self.shared.stats.size.store(size, Ordering::Relaxed);
@@ -142,8 +143,8 @@ impl Writer<'_> {
         self.folder.remove_all()
     }
 
-    /// Drops the oldest segment, except for the responses that were used or are in memory. Returns false if only the
-    /// segment is left that is written.
+    /// Drops the oldest segment, except for the responses that were used or are in memory. Returns false if there is no
+    /// segment besides the active one.
     fn evict_oldest(&mut self) -> io::Result<bool> {
         if let Some((number, size)) = self.segments.front().copied() {
             let room = u64::from(self.segment_size / 2);
@@ -155,7 +156,7 @@ impl Writer<'_> {
         self.drop_oldest()
     }
 
-    /// Drops the oldest segment. Returns false if only the segment is left that is written.
+    /// Drops the oldest segment. Returns false if there is no segment besides the active one.
     fn drop_oldest(&mut self) -> io::Result<bool> {
         let Some((number, _)) = self.segments.pop_front() else {
             return Ok(false);

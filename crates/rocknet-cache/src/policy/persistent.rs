@@ -2,10 +2,10 @@
 
 use super::Terms;
 
-/// Maximum time in milliseconds by which a response may come from the future, because clocks are adjusted.
+/// Maximum time in milliseconds by which the time of receipt may be in the future, because clocks are adjusted.
 const MAX_SKEW_MS: u64 = 5_000;
 
-/// Current times of one moment.
+/// One moment, by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Uptime in milliseconds.

@@ -4,8 +4,8 @@
 //! Keys are spread over shards. Changes of a shard are made one at a time, so that no purge falls between the check
 //! that a response is current and its insertion.
 //!
-//! A resource never changes; a change of its responses replaces it. However it leaves the store, it is retired, so that
-//! workers that keep a reference to it need no lookup to find out.
+//! A resource never changes; a change of its responses replaces it. A resource is retired whenever it leaves the store,
+//! so a worker with a reference to it sees without a lookup that it is no longer valid.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -108,7 +108,7 @@ impl Drop for Retire {
     }
 }
 
-/// Size of resources.
+/// Measures resources for the eviction policy, in bytes.
 #[derive(Debug, Clone)]
 struct Size;
 
@@ -315,7 +315,7 @@ impl MemoryStore {
                 variants.remove(0);
             }
             variants.push(Arc::clone(stored));
-            // A resource that is larger than a part of the store would be dropped as a whole.
+            // The shard would drop a resource that is larger than the maximum as a whole.
             let mut size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
             while size > max && variants.len() > 1 {
                 size -= variants.remove(0).memory_size() as u64;
@@ -365,7 +365,8 @@ impl MemoryStore {
         })
     }
 
-    /// Remembers until an uptime that the responses for a key are not stored.
+    /// Marks a key whose responses are not stored, so that requests do not wait for each other. `until_ms`: uptime in
+    /// milliseconds at which the mark ends.
     pub fn mark_uncacheable(&self, key: &[u8], until_ms: u64) {
         let Some((_layout, shards)) = self.for_insert() else {
             return;
