@@ -1,4 +1,4 @@
-//! Names of the cookies of one client, and the contexts in which their values are sealed.
+//! Names of the cookies of one client registration at a provider, and the contexts in which their values are sealed.
 
 use aws_lc_rs::digest;
 
@@ -7,15 +7,16 @@ use crate::cookies;
 /// Number of bytes of the hash in the name of a cookie.
 const NAME_BYTES: usize = 4;
 
-/// Cookies of one client of a provider at one site. Other clients have other names, and do not open the values.
+/// Cookies of one client registration at one site. The cookies of other registrations have other names, and their
+/// values cannot be opened in the context of this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CookieKind {
-    /// Hash of all settings that identify the client.
+    /// SHA-256 of all settings that identify the registration, in hexadecimal digits.
     hash: String,
 }
 
 impl CookieKind {
-    /// Returns the cookies of a client with these settings.
+    /// Returns the cookies of a client registration with these settings.
     pub fn of(settings: &[&str]) -> CookieKind {
         let mut context = digest::Context::new(&digest::SHA256);
         for setting in settings {

@@ -13,7 +13,7 @@ const MAX_PIECES: usize = 2;
 /// Attributes of a cookie that can differ.
 #[derive(Debug, Clone, Copy)]
 pub struct CookieScope {
-    /// True for a cookie that is sent over TLS alone, and to the host alone that has set it.
+    /// True for a cookie that is sent only over TLS, and only to the host that has set it.
     pub is_secure: bool,
     /// Time in seconds after which the browser drops the cookie.
     pub max_age: u64,
@@ -66,8 +66,9 @@ pub fn read<'a>(lines: &[&'a [u8]], name: &str) -> Option<Cow<'a, str>> {
     Some(value)
 }
 
-/// Returns the `Set-Cookie` fields for a value; `None` if it is too long. Cookies of a longer value before are deleted.
-/// `lines`: the `Cookie` fields of the request.
+/// Returns the `Set-Cookie` fields for a value; `None` if it is too long or not ASCII. The first cookie begins with the
+/// number of cookies and a dot. Further fields delete the cookies that an earlier, longer value has left over. `lines`:
+/// the `Cookie` fields of the request.
 pub fn write(name: &str, value: &str, scope: CookieScope, lines: &[&[u8]]) -> Option<Vec<String>> {
     let pieces = value.len().div_ceil(MAX_PIECE).max(1);
     if pieces > MAX_PIECES || !value.is_ascii() {
@@ -110,7 +111,7 @@ fn piece_name(name: &str, number: usize) -> String {
 }
 
 /// Returns a `Set-Cookie` field. `SameSite=Lax` keeps the cookie from requests that pages of other sites cause, except
-/// for links. A link is what the redirect of the provider looks like.
+/// for links. The redirect from the provider counts as a link.
 fn set(name: &str, value: &str, scope: CookieScope) -> String {
     let secure = if scope.is_secure { "; Secure" } else { "" };
     let max_age = scope.max_age;

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::encoding::{decode, encode};
 
-/// Maximum lifetime of a session in seconds. Keys are kept for longer.
+/// Maximum lifetime of a session in seconds.
 pub const MAX_LIFETIME_S: u64 = 30 * DAY_S;
 
 const DAY_S: u64 = 24 * 60 * 60;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Part of the idle time after which the cookie of a session is renewed.
+/// Divisor of the maximum idle time. After this part of it, a request renews the cookie of a session.
 const RENEWALS: u64 = 10;
 
 /// Session of a user who has logged in.
@@ -11,10 +11,10 @@ pub struct LoginSession {
     /// Identifier of the user at the provider.
     #[serde(rename = "s")]
     pub subject: String,
-    /// Name of the user.
+    /// Name of the user: the claim that [`ClaimNames::user`](crate::ClaimNames::user) selects.
     #[serde(rename = "u")]
     pub user: String,
-    /// Name of the person, if it is known.
+    /// Claim `name`, the name of the person, if it is known.
     #[serde(rename = "n", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Email address that belongs to the user, if it is known.
