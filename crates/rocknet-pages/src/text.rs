@@ -10,7 +10,7 @@ pub fn push_html(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// Like [`push_html`], but keeps line breaks and tabs, for the text of a `pre` element.
+/// Appends text like [`push_html`], but keeps line breaks and tabs, for a `pre` element. Carriage returns are dropped.
 pub fn push_html_lines(out: &mut Vec<u8>, text: &str) {
     for c in text.chars() {
         match c {

@@ -5,8 +5,8 @@ use super::query::Links;
 use super::{EntryKind, Listing, ListingEntry, SortKey, SortOrder, push};
 use crate::text::push_html;
 
-/// Maximum size of a file that is shown as a picture, in bytes. The grid shows files as they are, and a browser would
-/// load larger ones for a tile of the size of a thumb.
+/// Maximum size of a file that is shown as a picture, in bytes. The server makes no thumbnails, so a browser loads the
+/// whole file for a small tile.
 const MAX_PICTURE: u64 = 32 << 20;
 
 /// Extensions of the formats that browsers show.
@@ -73,7 +73,7 @@ fn push_tile(out: &mut Vec<u8>, entry: &ListingEntry, to_folder: &str) {
         push(out, "\">");
     }
     if is_picture(entry) {
-        // The name follows, so that the picture itself has no text.
+        // The name follows, so the alternative text is empty.
         push(out, "<img alt=\"\" loading=\"lazy\" decoding=\"async\" src=\"");
         entry.push_href(out);
         push(out, "\">");
