@@ -14,7 +14,7 @@ const MAX_STATE: usize = 512;
 
 /// Tracer of one configuration.
 pub struct Tracer {
-    /// A request is recorded if the low half of its trace id is less than this number; `None`: all are.
+    /// A trace that begins here is recorded if the low half of its id is less than this number; `None` if all are.
     limit: Option<u64>,
     destination: Arc<Destination>,
     queue: SpanQueue,
