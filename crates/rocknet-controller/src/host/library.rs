@@ -203,7 +203,11 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::NotLoaded(error) => f.write_str(error),
-            LoadError::NoEntry => write!(f, "it is no controller library: the symbol `{}` is missing", abi::ENTRY),
+            LoadError::NoEntry => write!(
+                f,
+                "it is not a controller library: the symbol `{}` is missing",
+                abi::ENTRY
+            ),
             LoadError::Version { major, minor } => write!(
                 f,
                 "it is built for version {major}.{minor} of the ABI, but this server has {}.{}: rebuild it with \
