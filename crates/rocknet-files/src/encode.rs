@@ -29,7 +29,7 @@ const PIECE: usize = 128 * 1024;
 /// hold at most 416 MB.
 const MAX_ENCODERS: usize = 40;
 
-/// Limits the files of one server that are encoded while they are sent. All clones share the limit.
+/// Limits how many files of one server are encoded at the same time while they are sent. All clones share the limit.
 #[derive(Clone)]
 pub struct EncoderLimit(Arc<Semaphore>);
 

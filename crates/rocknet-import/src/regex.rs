@@ -176,9 +176,10 @@ pub(crate) fn host_names(expression: &str) -> Option<Vec<String>> {
     names.iter().all(is_name).then_some(names)
 }
 
-/// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*` expresses
-/// it, the pattern is the expression itself. Returns `None` if RockNet cannot compile the expression. Also returns
-/// `None` if the replacement refers to a group that the expression does not have, or with `%1` to a condition of Apache.
+/// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*`
+/// expresses it, the pattern is the expression itself. Returns `None` if RockNet cannot compile the expression. Also
+/// returns `None` if the replacement refers to a group that the expression does not have, or with `%1` to a condition
+/// of Apache.
 pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
     by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
 }

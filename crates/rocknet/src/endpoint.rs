@@ -220,8 +220,9 @@ impl EndpointContext<'_> {
         Ok(route)
     }
 
-    /// Puts the response cache in front of a handler if the route has one. Files need none: they have a cache of their
-    /// own.
+    /// Puts the response cache in front of a handler that makes responses, if the route has a response cache. A handler
+    /// of scripts makes responses and serves files as well; its files are in the file cache instead. The memory is that
+    /// of the site, because all routes of a site share it.
     fn cached(
         &self,
         handler: Arc<dyn Handler>,

@@ -25,7 +25,7 @@ pub(super) enum RecoveryError {
     Closed,
     /// Reading took too long.
     TooLong,
-    /// The last segment is damaged, so removals and purges of all responses may be missing.
+    /// The last segment is damaged. Removals recorded in it may be lost, and so may a purge that covers all responses.
     Damaged,
     /// The index cannot be read.
     System(io::Error),

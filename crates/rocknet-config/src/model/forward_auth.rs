@@ -10,7 +10,7 @@ use super::upstream::Upstream;
 pub struct ForwardAuth {
     /// The authority.
     pub to: Upstream,
-    /// Path and query of the queries, in origin form.
+    /// Target of the requests to the authority: path and query string, in origin form (RFC 9112 §3.2.1).
     pub target: String,
     /// Names of the fields of the authority's response that are copied to the request. Fields of the client with these
     /// names are removed.

@@ -111,6 +111,7 @@ fn existence(check: &mut Check<'_>, table: &Table) -> Option<ExistenceCondition>
     }
     Some(ExistenceCondition {
         kinds: kinds.collect(),
+        // `{path}` alone is the path of the request, which is the default.
         at: at
             .map(|(written, _)| written.value.clone())
             .filter(|at| at != path::PATH_PLACEHOLDER),

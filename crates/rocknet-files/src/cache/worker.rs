@@ -16,7 +16,7 @@ use rocknet_handler::services::WorkerLocal;
 /// The file cache of one worker.
 pub struct WorkerCache {
     cache: FileCache,
-    /// Limits the files of the server that are encoded while they are sent.
+    /// Limits how many files are encoded at the same time while they are sent, over all workers.
     pub encoder_limit: EncoderLimit,
     l1: RefCell<L1Cache>,
     /// Number of the configuration to which the first level belongs.
@@ -56,6 +56,8 @@ impl WorkerCache {
     /// first level caches the entry. Returns `None` if the server is overloaded.
     pub async fn look_up(&self, key: CacheKey, raw: &[u8], tree: Arc<Tree>, path: Arc<str>) -> Option<Rc<CachedEntry>> {
         self.cache.status().count_miss();
+        // A path that is too long for the first level is read from the shared cache at each request, so it is most
+        // likely there. Other paths are first looked up on disk by this worker, if that does not block.
         let entry = match L1Cache::is_cacheable(raw) {
             true => self.cache.look_up(&tree, &path).await,
             false => self.cache.look_up_shared(&tree, &path).await,
@@ -94,7 +96,8 @@ impl WorkerCache {
     }
 
     /// Revalidates an entry: first without blocking, then through the cache thread if the file has changed or the check
-    /// would block. Does nothing if a revalidation is in progress.
+    /// would block. Does nothing if a revalidation is in progress. Both ways end it: `is_unchanged` marks an entry as
+    /// checked if it returns true, and the cache thread marks or replaces it.
     #[cold]
     pub fn revalidate(&self, cached: &CachedEntry) {
         let is_first = !cached

@@ -1,8 +1,8 @@
 //! Write batch of the ring: small writes are copied into it, and the next system call of the ring sends them.
 //!
-//! A send is tried once, during submission, and never remains in flight. The driver returns bytes that the socket does
-//! not accept to their connection. The memory of the batch is therefore no longer read once the call has returned and
-//! its completions were processed. A complete send posts no completion.
+//! A send is tried once, during submission, and never remains in flight. If the socket takes only some of the bytes,
+//! the driver returns the others to their connection. The memory of the batch is therefore no longer read once the call
+//! has returned and its completions were processed. A complete send posts no completion.
 
 use super::kernel::Operation;
 

@@ -14,8 +14,9 @@ use crate::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 /// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2).
 const TABLE_SIZE: usize = 4096;
 
-/// Maximum size in bytes of one field block: four heads of 32 KiB, the largest size that the proxy lets the client
-/// library accept. A longer block cannot be skipped, because the table would be out of sync from then on.
+/// Maximum size in bytes of one field block. The client library accepts heads of at most 32 KiB by the settings
+/// of the proxy, and refuses a larger one on its stream alone. Above four times that size the connection ends: a block
+/// cannot be skipped, because the table would be out of sync from then on.
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
 /// Maximum number of remembered streams whose response has started and not ended. The server does not end a stream that

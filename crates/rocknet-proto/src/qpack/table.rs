@@ -59,7 +59,7 @@ impl Table {
         (0..self.inserted).rev().zip(self.fields.iter())
     }
 
-    /// Returns the entries for lookups and copies of their bytes.
+    /// Returns the table of HPACK, in which callers look up entries and from which they copy bytes.
     #[inline]
     pub(super) fn fields(&self) -> &DynamicTable {
         &self.fields

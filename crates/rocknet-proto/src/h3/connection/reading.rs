@@ -278,6 +278,7 @@ impl ServerConnection {
     #[cold]
     pub(super) fn reset(&mut self, context: &Context<'_>, id: StreamId, error: StreamError) -> ReadResult {
         self.budget.spend(Flood::Resets, context.now)?;
+        // True if the request was reported and its response has not ended.
         let is_pending = self.streams.get(id).is_some_and(RequestStream::is_pending);
         self.abandon(id);
         Ok(Some(ConnectionEvent::Reset { error, is_pending }))

@@ -43,7 +43,8 @@ impl HqConnection {
     /// Translates received bytes. `fin`: true if the stream ends after them. `awaits_request`: true until the engine
     /// has reported the request of the stream.
     pub(super) fn translate(&mut self, id: StreamId, bytes: &[u8], fin: bool, awaits_request: bool) -> Translated {
-        // Bytes after the request line are ignored. The engine gets only the end of the stream.
+        // Bytes after the request line are ignored. The end of the stream is passed on, because the caller stops to
+        // discard such bytes then.
         if !awaits_request {
             return match fin {
                 true => Translated::Bytes(Bytes::new(), true),
