@@ -9,6 +9,7 @@ pub mod h1;
 pub mod h2;
 pub mod h3;
 pub mod io;
+pub mod limits;
 pub mod page;
 pub mod priority;
 pub mod proxy;
@@ -30,6 +31,7 @@ pub const ALL: &[Group] = &[
     priority::GROUP,
     proxy::GROUP,
     cache::GROUP,
+    limits::GROUP,
     controllers::GROUP,
     websocket::GROUP,
     fastcgi::GROUP,

@@ -7,6 +7,10 @@ pub enum Variant {
     /// A site for other hosts: it listens on all addresses and compresses text.
     Public,
     AccessLog,
+    /// Requests are limited; `limit` is the value of the key.
+    Limited {
+        limit: &'static str,
+    },
     /// This many named sites; the middle one is requested.
     Sites(u32),
     /// This many sites with a certificate each.

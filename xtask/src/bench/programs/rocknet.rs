@@ -148,6 +148,9 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
                 text.push_str("cache = { ttl = \"1h\" }\n");
             }
         }
+        if let Variant::Limited { limit } = deployment.variant {
+            let _ = writeln!(text, "limit = {limit}");
+        }
         if let Variant::Listings { ranked } = deployment.variant {
             let lists = deployment.scratch.join("lists");
             create_lists(&lists)?;
@@ -222,6 +225,13 @@ mod tests {
             (Variant::Plain, Scheme::Http, Version::Http2, Page::Post(1), 1),
             (Variant::Plain, ecdsa, Version::Http1, Page::Hello, 1),
             (Variant::AccessLog, Scheme::Http, Version::Http1, Page::Hello, 1),
+            (
+                Variant::Limited { limit: "\"1000000/s\"" },
+                Scheme::Http,
+                Version::Http1,
+                Page::Hello,
+                1,
+            ),
             (Variant::Proxied(2), Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Cached, ecdsa, Version::Http2, Page::Hello, 1),
             (Variant::FastCgi, Scheme::Http, Version::Http1, Page::Hello, 1),
