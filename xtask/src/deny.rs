@@ -1,7 +1,7 @@
 //! Checks licences, sources and advisories of the dependencies with cargo-deny, or only the licences without it.
 
 use crate::Failure;
-use crate::command::{cargo, find, output, run as run_command};
+use crate::command::{cargo, find, output_alone, run as run_command};
 use serde_json::Value;
 
 /// Accepted licences, the same as in `deny.toml`. An expression passes when one arm of each `OR` does.
@@ -31,7 +31,7 @@ pub fn run() -> Result<(), Failure> {
 
 /// Checks without cargo-deny and without a network that every package names an accepted licence.
 pub fn licences() -> Result<(), Failure> {
-    let text = output(cargo().args(["metadata", "--format-version", "1", "--locked", "--quiet"]))?;
+    let text = output_alone(cargo().args(["metadata", "--format-version", "1", "--locked", "--quiet"]))?;
     let metadata: Value = serde_json::from_str(text.trim())?;
     let packages = metadata["packages"]
         .as_array()
