@@ -1,5 +1,4 @@
-//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords, authorities, signed URLs and
-//! client certificates.
+//! Access control: `allow`, `deny` and `auth` of a route, by addresses, passwords and an authenticator.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,11 +11,8 @@ use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
-use super::client_certificate::CertificateGuard;
-use super::forward::ForwardAuthority;
-use super::oidc::OidcLogin;
+use super::authenticator::{self, Authenticator};
 use super::route::GuardRoute;
-use super::signed_url::SignedUrlGuard;
 use crate::bans::{Bans, Offence};
 use crate::blocking::Pool;
 use crate::exchange::Client;
@@ -64,28 +60,14 @@ impl Restrictions {
 ///
 /// # Errors
 ///
-/// Fails if `auth` has neither users nor a file, or if its authority cannot be used.
+/// Fails if `auth` has neither users nor a file, or if the authenticator cannot be used.
 pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Error>> {
     // `Access::new` returns `None` only for a route that restricts nothing, which `is_needed` excludes.
     let access = Access::new(route.settings, &route.registries.access)?.ok_or(AccessError::NoUsers)?;
-    let forward = route.settings.forward_auth.as_ref();
-    let forward = forward.map(|model| ForwardAuthority::new(model, route)).transpose()?;
     Ok(Arc::new(AccessGuard {
         access,
         bans: Arc::clone(&route.registries.bans),
-        forward: forward.map(Arc::new),
-        login: route.settings.oidc.as_ref().map(|model| OidcLogin::new(model, route)),
-        signed: route
-            .settings
-            .signed_urls
-            .as_ref()
-            .map(|model| SignedUrlGuard::new(model, route)),
-        certificate: route
-            .settings
-            .certificate
-            .as_ref()
-            .map(CertificateGuard::new)
-            .transpose()?,
+        authenticator: authenticator::of_route(route)?,
     }))
 }
 
@@ -93,14 +75,8 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
 struct AccessGuard {
     access: Access,
     bans: Arc<Bans>,
-    /// Authority that decides about requests that `access` leaves to it.
-    forward: Option<Arc<ForwardAuthority>>,
-    /// Login at a provider, which requests need that `access` leaves to it.
-    login: Option<OidcLogin>,
-    /// Verifies the signatures of requests that `access` leaves to it.
-    signed: Option<SignedUrlGuard>,
-    /// Rule for the client's certificate, which decides about requests that `access` leaves to it.
-    certificate: Option<CertificateGuard>,
+    /// Decides about requests that `access` leaves to it.
+    authenticator: Option<Arc<dyn Authenticator>>,
 }
 
 impl Guard for AccessGuard {
@@ -110,20 +86,14 @@ impl Guard for AccessGuard {
         match self.access.check(now_ms, client, authorization) {
             AccessCheck::Decided(decision) => {
                 note(&self.bans, context.client, &decision);
-                Check::Decided(admission(decision).map(|admitted| match (&self.forward, &self.login) {
-                    // The client has not been identified, and must not appear as identified to applications.
-                    (Some(forward), _) => forward.anonymous(admitted),
-                    (None, Some(login)) => login.anonymous(admitted),
-                    (None, None) if self.signed.is_some() => SignedUrlGuard::without_signature(context, admitted),
-                    (None, None) => admitted,
+                Check::Decided(admission(decision).map(|admitted| match &self.authenticator {
+                    Some(authenticator) => authenticator.anonymous(context, admitted),
+                    None => admitted,
                 }))
             }
-            AccessCheck::Authenticate => match (&self.forward, &self.login, &self.signed, &self.certificate) {
-                (Some(forward), ..) => forward.check(context),
-                (None, Some(login), ..) => login.check(context),
-                (None, None, Some(signed), _) => Check::Decided(signed.check(context)),
-                (None, None, None, Some(certificate)) => Check::Decided(certificate.check(context)),
-                (None, None, None, None) => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
+            AccessCheck::Authenticate => match &self.authenticator {
+                Some(authenticator) => Arc::clone(authenticator).check(context),
+                None => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
             AccessCheck::Verify(pending) => {
                 let (pool, bans, client) = (context.services.pool.clone(), Arc::clone(&self.bans), context.client);
@@ -141,11 +111,13 @@ impl Guard for AccessGuard {
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         let now_ms = context.services.clock.uptime_ms();
         let (client, authorization) = (access_client(context.client), authorization(context.request.fields));
-        // The fields of an identity are put into the request on the slow path alone.
-        let is_plain = self.forward.is_none() && self.signed.is_none() && self.login.is_none();
-        match (self.access.granted(now_ms, client, authorization), &self.certificate) {
-            (None, Some(certificate)) if self.access.admits_address(client) => certificate.admit_cached(context),
-            (granted, _) => granted.filter(|_| is_plain),
+        let granted = self.access.granted(now_ms, client, authorization);
+        match &self.authenticator {
+            None => granted,
+            // The fields of an identity are put into the request on the slow path alone.
+            Some(authenticator) if granted.is_some() => granted.filter(|_| !authenticator.changes_requests()),
+            Some(authenticator) if self.access.admits_address(client) => authenticator.admit_cached(context),
+            Some(_) => None,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Removal of identity fields that clients send: only an authority (`auth = { forward = "…" }`) or a client certificate
-//! (`auth = { certificate = … }`) or a login (`oidc`) may set them.
+//! Removal of identity fields that clients send: only an authenticator, such as an authority
+//! (`auth = { forward = "…" }`) or a login (`oidc`), may set them.
 
 use std::sync::Arc;
 
@@ -7,20 +7,14 @@ use rocknet_config::model::Settings;
 use rocknet_handler::guard::{Admitted, Check, Guard, GuardContext, Identity};
 use rocknet_proto::semantics::cgi_names;
 
-use super::{client_certificate, forward, oidc};
+use super::authenticator;
 
 /// Guard that admits every request, without the fields by which the routes of its site identify clients.
 struct Anonymity(Arc<Identity>);
 
 /// Returns the guard for all routes of a site with these settings; `None` if no route has such fields.
 pub fn anonymity<'s>(settings: impl Iterator<Item = &'s Settings>) -> Option<Arc<dyn Guard>> {
-    let names_of = |settings: &Settings| {
-        let forward = settings.forward_auth.iter().flat_map(forward::identity_names);
-        let certificate = settings.certificate.iter().flat_map(client_certificate::identity_names);
-        let login = settings.oidc.iter().flat_map(|_| oidc::identity_names());
-        forward.chain(certificate).chain(login).collect::<Vec<_>>()
-    };
-    let mut names: Vec<_> = settings.flat_map(names_of).collect();
+    let mut names: Vec<_> = settings.flat_map(authenticator::identity_names).collect();
     names.sort_unstable();
     names.dedup();
     (!names.is_empty()).then(|| -> Arc<dyn Guard> {

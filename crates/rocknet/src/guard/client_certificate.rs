@@ -9,15 +9,17 @@ use std::sync::Arc;
 
 use rocknet_config::model::CertificateRule;
 use rocknet_config::template::{Placeholder, Scope, Template, Values};
-use rocknet_handler::guard::{Admission, Admitted, GuardContext, Identity};
+use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
 use rocknet_proto::status::Status;
 
+use super::authenticator::Authenticator;
+use super::route::GuardRoute;
 use crate::fixed::{error_with_hint, replaceable};
 use crate::response::Response;
 use crate::values::field_value;
 
 /// Rule of a route.
-pub(super) struct CertificateGuard {
+struct CertificateGuard {
     rule: CertificateRule,
     /// Fields that admitted requests get.
     headers: Vec<(Box<str>, Template)>,
@@ -39,13 +41,39 @@ impl Values for WithUser<'_> {
     }
 }
 
+/// Creates the rule of a route; `None` if it has none.
+///
+/// # Errors
+///
+/// As [`CertificateGuard::new`].
+pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
+    let Some(rule) = &route.settings.certificate else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(CertificateGuard::new(rule)?)))
+}
+
+impl Authenticator for CertificateGuard {
+    fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check {
+        Check::Decided(self.decide(context))
+    }
+
+    fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
+        self.user(context).ok().filter(|_| self.names.is_empty())
+    }
+
+    fn changes_requests(&self) -> bool {
+        false
+    }
+}
+
 impl CertificateGuard {
     /// Prepares the rule of a route.
     ///
     /// # Errors
     ///
     /// Fails if a header field has an unknown placeholder.
-    pub fn new(rule: &CertificateRule) -> Result<CertificateGuard, Box<dyn Error>> {
+    fn new(rule: &CertificateRule) -> Result<CertificateGuard, Box<dyn Error>> {
         let headers = rule.headers.iter().map(|(name, value)| {
             let template = Template::parse(value, Scope::Request).map_err(|error| error.message)?;
             Ok((name.as_str().into(), template))
@@ -58,17 +86,12 @@ impl CertificateGuard {
     }
 
     /// Decides about a request.
-    pub fn check(&self, context: &GuardContext<'_>) -> Admission {
+    fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
         // Without an identity, a user is one whose password was verified, so that applications get no `Authorization`.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })
-    }
-
-    /// Returns the user of an admitted request that gets no fields; the outer `None` for all others.
-    pub fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
     /// Returns the user of an admitted request, if its certificate names one, or a hint for the visitor.

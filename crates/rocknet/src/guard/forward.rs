@@ -25,6 +25,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
+use super::authenticator::Authenticator;
 use super::route::GuardRoute;
 use crate::exchange::{CacheKey, Exchange, RequestBody, RequestId};
 use crate::fixed;
@@ -79,7 +80,7 @@ struct Query {
 }
 
 /// Authority of a route.
-pub(super) struct ForwardAuthority {
+struct ForwardAuthority {
     model: ForwardAuth,
     proxy: ProxyHandler,
     route: Arc<Route>,
@@ -94,6 +95,58 @@ pub(super) struct ForwardAuthority {
     anonymous: Arc<Identity>,
 }
 
+/// Creates the authority of a route; `None` if it has none.
+///
+/// # Errors
+///
+/// As [`ForwardAuthority::new`].
+pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
+    let Some(model) = &route.settings.forward_auth else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(ForwardAuthority::new(model, route)?)))
+}
+
+impl Authenticator for ForwardAuthority {
+    /// Its identity is empty.
+    fn anonymous(&self, _context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
+        Admitted {
+            identity: Some(Arc::clone(&self.anonymous)),
+            ..admitted
+        }
+    }
+
+    /// Queries the authority about a request, once for all routes of the site that the request leads to.
+    fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check {
+        let is_same =
+            |other: &ForwardAuthority| other.model == self.model && other.route.label.site == self.route.label.site;
+        let earlier = context.held.find(|query: &Query| {
+            let admitted = query.admitted.get().filter(|_| is_same(&query.authority));
+            admitted.cloned()
+        });
+        if let Some(admitted) = earlier {
+            return Check::Decided(Ok(admitted));
+        }
+        let page = self.sign_in.as_ref().map(|page| page.location(context)).transpose();
+        let Ok(page) = page else {
+            return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
+        };
+        let exchange = self.exchange(context);
+        let (authority, admitted) = (Arc::clone(&self), Rc::default());
+        context.held.keep(Query {
+            authority: self,
+            admitted: Rc::clone(&admitted),
+        });
+        Check::Deferred(Box::pin(async move {
+            let admission = authority.query(exchange, page.flatten()).await;
+            if let Ok(result) = &admission {
+                let _ = admitted.set(result.clone());
+            }
+            admission
+        }))
+    }
+}
+
 impl ForwardAuthority {
     /// Prepares the authority of a route.
     ///
@@ -101,7 +154,7 @@ impl ForwardAuthority {
     ///
     /// Fails if the authority is reached over TLS, and the system has no CA certificates, or the host name of the
     /// authority cannot be in a certificate.
-    pub fn new(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<ForwardAuthority, Box<dyn Error>> {
+    fn new(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<ForwardAuthority, Box<dyn Error>> {
         let send_timeout = route.route.server.send_timeout;
         let proxy = Proxy::new(&proxy_model(model), &route.registries.upstreams, send_timeout)?;
         let names: Arc<[Box<str>]> = model.headers.iter().map(|name| name.as_str().into()).collect();
@@ -119,44 +172,6 @@ impl ForwardAuthority {
             sign_in: model.sign_in.as_ref().map(SignInPage::new).transpose()?,
             timeout: model.timeout,
         })
-    }
-
-    /// Returns the admission of a client that is admitted without a query. Its identity is empty.
-    pub fn anonymous(&self, admitted: Admitted) -> Admitted {
-        Admitted {
-            identity: Some(Arc::clone(&self.anonymous)),
-            ..admitted
-        }
-    }
-
-    /// Queries the authority about a request, once for all routes of the site that the request leads to.
-    pub fn check(self: &Arc<Self>, context: &GuardContext<'_>) -> Check {
-        let is_same =
-            |other: &ForwardAuthority| other.model == self.model && other.route.label.site == self.route.label.site;
-        let earlier = context.held.find(|query: &Query| {
-            let admitted = query.admitted.get().filter(|_| is_same(&query.authority));
-            admitted.cloned()
-        });
-        if let Some(admitted) = earlier {
-            return Check::Decided(Ok(admitted));
-        }
-        let page = self.sign_in.as_ref().map(|page| page.location(context)).transpose();
-        let Ok(page) = page else {
-            return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
-        };
-        let exchange = self.exchange(context);
-        let (authority, admitted) = (Arc::clone(self), Rc::default());
-        context.held.keep(Query {
-            authority: Arc::clone(self),
-            admitted: Rc::clone(&admitted),
-        });
-        Check::Deferred(Box::pin(async move {
-            let admission = authority.query(exchange, page.flatten()).await;
-            if let Ok(result) = &admission {
-                let _ = admitted.set(result.clone());
-            }
-            admission
-        }))
     }
 
     /// Sends a query, and evaluates its response. `page`: target of the redirect of a client that has to sign in.

@@ -2,6 +2,7 @@
 
 mod access;
 mod anonymity;
+mod authenticator;
 mod client_certificate;
 mod forward;
 mod limit;

@@ -16,6 +16,7 @@ mod logout;
 mod responses;
 mod scope;
 
+use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_config::model::Oidc;
@@ -23,6 +24,7 @@ use rocknet_handler::guard::{Admitted, Check, GuardContext, Identity};
 use rocknet_oidc::IdentityRules;
 use rocknet_proto::status::Status;
 
+use super::authenticator::Authenticator;
 use super::route::GuardRoute;
 use crate::fixed;
 
@@ -34,16 +36,26 @@ pub use endpoints::endpoints;
 pub(super) use identity::names as identity_names;
 
 /// Login that a route requires.
-pub(super) struct OidcLogin {
+struct OidcLogin {
     client: Arc<OidcClient>,
     rules: IdentityRules,
     /// Identity of clients that are admitted without a login.
     anonymous: Arc<Identity>,
 }
 
+/// Creates the login of a route; `None` if it requires none.
+///
+/// # Errors
+///
+/// Never fails.
+pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
+    let model = route.settings.oidc.as_ref();
+    Ok(model.map(|model| -> Arc<dyn Authenticator> { Arc::new(OidcLogin::new(model, route)) }))
+}
+
 impl OidcLogin {
     /// Prepares the login of a route.
-    pub fn new(model: &Oidc, route: &GuardRoute<'_>) -> OidcLogin {
+    fn new(model: &Oidc, route: &GuardRoute<'_>) -> OidcLogin {
         let server = Arc::clone(&route.route.server);
         OidcLogin {
             client: Arc::new(OidcClient::new(model, route.site, server, &route.registries.oidc)),
@@ -55,9 +67,11 @@ impl OidcLogin {
             anonymous: Arc::new(identity::anonymous()),
         }
     }
+}
 
-    /// Returns the admission of a client that is admitted without a login. Its identity is empty.
-    pub fn anonymous(&self, admitted: Admitted) -> Admitted {
+impl Authenticator for OidcLogin {
+    /// Its identity is empty.
+    fn anonymous(&self, _context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         Admitted {
             identity: Some(Arc::clone(&self.anonymous)),
             ..admitted
@@ -65,7 +79,7 @@ impl OidcLogin {
     }
 
     /// Admits a request with a session, and lets other clients log in.
-    pub fn check(&self, context: &GuardContext<'_>) -> Check {
+    fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check {
         let Some(scope) = RequestScope::of(context, &self.client.server.server) else {
             return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
         };

@@ -4,14 +4,16 @@
 //! Handlers, rules and caches get the request without the signature, so that a stored response serves all signed URLs
 //! of its resource. Requests without a valid signature do not get that far.
 
+use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_config::model::SignedUrls;
-use rocknet_handler::guard::{Admission, Admitted, GuardContext, Identity};
+use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::split_target;
 use rocknet_proto::status::Status;
 
+use super::authenticator::Authenticator;
 use super::route::GuardRoute;
 use crate::exchange::Client;
 use crate::fixed;
@@ -20,16 +22,36 @@ use crate::url_keys;
 use crate::values::origin_target;
 
 /// Verifies the signatures of the URLs of a route.
-pub(super) struct SignedUrlGuard {
+struct SignedUrlGuard {
     keys: SigningKeys,
 }
 
 /// Target of a request as received. Guards of further routes get the request without its signature.
 struct ReceivedTarget(Box<[u8]>);
 
+/// Creates the verification of a route; `None` if its URLs are not signed.
+///
+/// # Errors
+///
+/// Never fails.
+pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
+    let model = route.settings.signed_urls.as_ref();
+    Ok(model.map(|model| -> Arc<dyn Authenticator> { Arc::new(SignedUrlGuard::new(model, route)) }))
+}
+
+impl Authenticator for SignedUrlGuard {
+    fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check {
+        Check::Decided(self.decide(context))
+    }
+
+    fn anonymous(&self, context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
+        SignedUrlGuard::without_signature(context, admitted)
+    }
+}
+
 impl SignedUrlGuard {
     /// Prepares the keys of a route. Without a usable key, no request is admitted.
-    pub fn new(model: &SignedUrls, route: &GuardRoute<'_>) -> SignedUrlGuard {
+    fn new(model: &SignedUrls, route: &GuardRoute<'_>) -> SignedUrlGuard {
         let keys = match model {
             SignedUrls::Generated => Ok(route.registries.url_keys.of_site(route.site)),
             SignedUrls::File(path) => url_keys::read(path),
@@ -43,7 +65,7 @@ impl SignedUrlGuard {
     }
 
     /// Admits a request with a valid signature.
-    pub fn check(&self, context: &GuardContext<'_>) -> Admission {
+    fn decide(&self, context: &GuardContext<'_>) -> Admission {
         if self.keys.is_empty() {
             return Err(Box::new(fixed::error(Status::SERVICE_UNAVAILABLE)));
         }
@@ -84,7 +106,7 @@ impl SignedUrlGuard {
     }
 
     /// Returns the admission of a request whose signature, if it has one, is removed.
-    pub fn without_signature(context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
+    fn without_signature(context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         let target = origin_target(context.request);
         let (_, query) = split_target(&target);
         let signature = query.and_then(split_parameter).map(|(_, value)| Identity {
