@@ -68,6 +68,44 @@ proptest! {
     }
 }
 
+/// TOML has integers of 64 bits with a sign, so the largest numbers cannot be written.
+#[test]
+fn numbers_of_any_size_are_translated_or_refused() {
+    for number in [
+        "9223372036854775807",
+        "9223372036854775808",
+        "18446744073709551615",
+        "99999999999999999999",
+    ] {
+        for text in [
+            format!(
+                "limit_req_zone $remote_addr zone=a:1m rate=1r/s; limit_conn_zone $remote_addr zone=b:1m; server {{ \
+                 server_name a.test; limit_req zone=a burst={number} delay={number}; limit_conn b {number}; limit_rate \
+                 {number}g; client_max_body_size {number}; return {number}; location /a/ {{ return {number} a; expires \
+                 {number}; }} location /b/ {{ rewrite ^ /x redirect; error_page {number} /e; keepalive_timeout {number}; \
+                 fastcgi_read_timeout {number}y; fastcgi_pass a:{number}; }} }}"
+            ),
+            format!(
+                "upstream a {{ server b weight={number} max_fails={number} fail_timeout={number} max_conns={number}; }} server \
+                 {{ listen 80; server_name a.test; location / {{ proxy_pass http://a; proxy_connect_timeout {number}; \
+                 proxy_read_timeout {number}; }} }}"
+            ),
+            format!(
+                "DocumentRoot /srv\nRedirect {number} /a /b\nRewriteEngine On\nRewriteRule a b [R={number}]\nRewriteRule a b \
+                 [S={number}]\nLimitRequestBody {number}\nExpiresActive On\nExpiresDefault A{number}\nErrorDocument {number} \
+                 /e\nSetEnv rate-limit {number}\nTimeout {number}\n"
+            ),
+            format!(
+                "a.test {{\nredir /a /b {number}\nrespond /c {number}\nrate_limit {{\nzone a {{\nkey a\nevents \
+                 {number}\nwindow {number}s\n}}\n}}\nrequest_body {{\nmax_size {number}\n}}\nreverse_proxy b:1 \
+                 {{\nmax_fails {number}\nfail_duration {number}s\nunhealthy_request_count {number}\n}}\n}}\n"
+            ),
+        ] {
+            translate_text(&text);
+        }
+    }
+}
+
 #[test]
 fn hostile_texts_are_translated_in_bounded_time() {
     let n = 50_000;

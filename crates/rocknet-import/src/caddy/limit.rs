@@ -46,21 +46,23 @@ fn zone(block: &Directive) -> Option<Value> {
     for inner in block.children() {
         match (inner.name.as_str(), &inner.words()[..]) {
             ("key", [text]) => key = Some((*text).to_owned()),
-            ("events", [count]) => events = count.parse::<u64>().ok(),
+            ("events", [count]) => events = count.parse::<u32>().ok().map(u64::from),
             ("window", [time]) => window = units::seconds(time).filter(|seconds| *seconds > 0),
             _ => return None,
         }
     }
     let (events, window) = (events?, window?);
     // The unit is the window itself, or else the shortest unit in which the rate is a whole number.
-    let is_whole =
-        |(_, seconds): &&(&str, u64)| (events * seconds).is_multiple_of(window) && events * seconds >= window;
+    let is_whole = |(_, seconds): &&(&str, u64)| {
+        let product = events.checked_mul(*seconds);
+        product.is_some_and(|product| product.is_multiple_of(window) && product >= window)
+    };
     let unit = UNITS.iter().find(|(_, seconds)| *seconds == window);
     let (unit, seconds) = unit.or_else(|| UNITS.iter().find(is_whole))?;
     let mut limit = vec![
         (
             "rate".to_owned(),
-            Value::Text(format!("{}/{unit}", events * seconds / window)),
+            Value::Text(format!("{}/{unit}", events.checked_mul(*seconds)? / window)),
         ),
         ("burst".to_owned(), Value::Number(events)),
     ];
@@ -101,6 +103,13 @@ mod tests {
             ("key {unknown}\nevents 1\nwindow 1s", ""),
             ("match {\nmethod POST\n}\nkey a\nevents 1\nwindow 1s", ""),
             ("key a\nevents 1", ""),
+            ("key a\nevents 18446744073709551615\nwindow 5s", ""),
+            ("key a\nevents 4294967295\nwindow 18446744073709551615", ""),
+            (
+                "key a\nevents 4294967295\nwindow 1h",
+                "{ rate = \"4294967295/h\", burst = 4294967295, key = \"a\" }",
+            ),
+            ("key a\nevents 10\nwindow 18446744073709551615", ""),
         ] {
             let text = format!("rate_limit {{\nzone a {{\n{zone}\n}}\n}}\n");
             let tree = super::super::read(&text).unwrap();

@@ -33,7 +33,8 @@ pub(super) fn insert(
         match snippet {
             Some(snippet) if *count + size <= MAX_DIRECTIVES && depth < MAX_DEPTH => {
                 *count += size;
-                let inner = with_arguments(snippet.to_vec(), &directive.arguments[1..]);
+                let arguments = directive.arguments.get(1..).unwrap_or_default();
+                let inner = with_arguments(snippet.to_vec(), arguments);
                 all.extend(insert(inner, snippets, depth + 1, count));
             }
             _ => {

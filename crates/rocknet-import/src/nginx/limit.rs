@@ -174,14 +174,17 @@ fn rate(directive: &Directive) -> Option<Vec<(String, Value)>> {
     let (requests, unit) = rate.split_once("r/")?;
     requests.parse::<u32>().ok().filter(|_| ["s", "m"].contains(&unit))?;
     // nginx admits one request besides those of `burst`.
-    let above: u64 = argument("burst=").map_or(Some(0), |burst| burst.parse().ok())?;
+    let above = argument("burst=").map_or(Some(0), |burst| burst.parse::<u32>().ok().map(u64::from))?;
     let mut limit = vec![
         ("rate".to_owned(), Value::Text(format!("{requests}/{unit}"))),
         ("burst".to_owned(), Value::Number(above + 1)),
     ];
     let is_immediate = directive.arguments.iter().any(|word| word == "nodelay");
     match argument("delay=") {
-        Some(delay) => limit.push(("delay".to_owned(), Value::Number(delay.parse::<u64>().ok()? + 1))),
+        Some(delay) => {
+            let delay = u64::from(delay.parse::<u32>().ok()?);
+            limit.push(("delay".to_owned(), Value::Number(delay + 1)));
+        }
         None if above > 0 && !is_immediate => limit.push(("delay".to_owned(), Value::Flag(true))),
         None => {}
     }
@@ -252,6 +255,16 @@ mod tests {
                 "$http_x_api_key zone=a:10m rate=1r/s",
                 "zone=a",
                 Some("{ rate = \"1/s\", burst = 1, key = \"{request.header.X-Api-Key}\" }"),
+            ),
+            (
+                "$remote_addr zone=a:10m rate=1r/s",
+                "zone=a burst=18446744073709551615",
+                None,
+            ),
+            (
+                "$remote_addr zone=a:10m rate=1r/s",
+                "zone=a burst=1 delay=18446744073709551615",
+                None,
             ),
             ("$limit_key zone=a:10m rate=1r/s", "zone=a", None),
             ("$binary_remote_addr zone=a:10m rate=1r/s", "zone=b", None),
