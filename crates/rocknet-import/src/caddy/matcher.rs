@@ -171,11 +171,12 @@ impl PathMatcher {
                 matcher.read(condition);
             }
         }
-        if let (Some((clients, _)), true) = (&matcher.clients, inner.len() == 1 && self.clients.is_none()) {
-            self.clients = Some((clients.clone(), true));
+        if let (Some((clients, is_negated)), true) = (&matcher.clients, inner.len() == 1 && self.clients.is_none()) {
+            self.clients = Some((clients.clone(), !is_negated));
             return;
         }
-        let is_positive = !matcher.conditions.iter().any(|condition| condition.is_negated);
+        let has_other_clients = matches!(matcher.clients, Some((_, true)));
+        let is_positive = !has_other_clients && !matcher.conditions.iter().any(|condition| condition.is_negated);
         match matcher.keys().filter(|keys| is_positive && !keys.is_empty()) {
             Some(keys) => self.conditions.push(Condition { keys, is_negated: true }),
             None => self.fail(directive),

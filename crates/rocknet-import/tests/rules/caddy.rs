@@ -79,9 +79,39 @@ fn refusals_apply_to_rewritten_paths() {
 
 #[test]
 fn refusals_of_clients_stay_access_control() {
-    let import = translated("@outside not remote_ip 10.0.0.0/8\nrespond @outside 403");
-    assert!(import.toml.contains("allow = \"10.0.0.0/8\""), "{}", import.toml);
-    assert!(rules(&import).is_empty(), "{}", import.toml);
+    for (matcher, expected) in [
+        ("not remote_ip 10.0.0.0/8", "allow = \"10.0.0.0/8\""),
+        ("not not remote_ip 10.0.0.0/8", "deny = \"10.0.0.0/8\""),
+        ("not not not remote_ip 10.0.0.0/8", "allow = \"10.0.0.0/8\""),
+        ("{\nnot {\nnot remote_ip 10.0.0.0/8\n}\n}", "deny = \"10.0.0.0/8\""),
+    ] {
+        let import = translated(&format!("@outside {matcher}\nrespond @outside 403"));
+        assert!(import.toml.contains(expected), "{matcher}\n{}", import.toml);
+        assert!(rules(&import).is_empty(), "{matcher}\n{}", import.toml);
+    }
+    // A rule has one negation.
+    let import = translated("@a {\nremote_ip 10.0.0.0/8\nnot not remote_ip 10.1.0.0/16\n}\nrespond @a 403");
+    assert!(
+        rules(&import).is_empty() && is_any_weakened(&import),
+        "{:?}\n{}",
+        import.notes,
+        import.toml
+    );
+}
+
+#[test]
+fn snippets_without_a_name_or_arguments_are_no_error() {
+    for text in [
+        "() {\nrespond 403\n}\na.test {\nimport\n}\n",
+        "&() {\nrespond 403\n}\na.test {\ninvoke\n}\n",
+    ] {
+        let import = import(Language::Caddy, "Caddyfile", text).unwrap();
+        assert!(
+            import.toml.contains("respond = 403") || import.toml.contains("deny = \"all\""),
+            "{}",
+            import.toml
+        );
+    }
 }
 
 #[test]
