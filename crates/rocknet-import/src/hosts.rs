@@ -20,6 +20,14 @@ pub(crate) struct HostListener {
     pub tls: bool,
 }
 
+/// Redirect of every path to HTTPS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HttpsRedirect {
+    /// Host of the target; empty for the host of the request.
+    pub host: String,
+    pub status: u64,
+}
+
 /// A virtual host before it becomes a site.
 #[derive(Debug, Default)]
 pub(crate) struct HostDraft {
@@ -34,9 +42,8 @@ pub(crate) struct HostDraft {
     pub tls: Vec<(String, Value)>,
     /// Value of `tls` if it has no settings: `auto` or `local`. `None` if certificates are expected in files.
     pub tls_word: Option<&'static str>,
-    /// Host to which all requests are redirected by HTTPS, with their path; empty for the host of the request. `None`
-    /// if not all requests are redirected.
-    pub https_redirect: Option<String>,
+    /// Redirect of all requests to HTTPS, with their path; `None` if not all requests are redirected.
+    pub https_redirect: Option<HttpsRedirect>,
     /// Used only if `names` is empty. True if the host has names, but RockNet can express none of them. Its site would
     /// serve every name, so it is left out.
     pub has_only_unknown_names: bool,
@@ -157,7 +164,9 @@ fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
 /// Adds the listeners of a host that redirects to HTTPS to the sites that it redirects to. Returns the rest of the
 /// host, with the names that have no such site; `None` if nothing is left.
 fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: HostDraft) -> Option<HostDraft> {
-    let target = host.https_redirect.clone().unwrap_or_default();
+    let Some(HttpsRedirect { host: target, status }) = host.https_redirect.clone() else {
+        return Some(host);
+    };
     if target.is_empty() && host.names.is_empty() && redirect_all(kept, &mut host) {
         return None;
     }
@@ -210,7 +219,7 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
             host.note(NoteKind::Differs, format!("all names are redirected to https://{to}/"));
         }
         host.site
-            .redirect("/*", &format!("https://{to}/{{*}}"), 301, host.site.line);
+            .redirect("/*", &format!("https://{to}/{{*}}"), status, host.site.line);
     }
     host.names = left;
     Some(host)

@@ -176,21 +176,39 @@ pub(crate) fn host_names(expression: &str) -> Option<Vec<String>> {
     names.iter().all(is_name).then_some(names)
 }
 
-/// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*`
-/// expresses it, the pattern is the expression itself. Returns `None` if RockNet cannot compile the expression. Also
-/// returns `None` if the replacement refers to a group that the expression does not have, or with `%1` to a condition
-/// of Apache.
-pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
-    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
+/// Patterns and target of a rewrite or redirect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathRewrite {
+    pub patterns: Vec<String>,
+    pub target: String,
+    /// Difference between the paths that the patterns and the expression match, if there is one.
+    pub difference: Option<&'static str>,
+}
+
+/// Returns the patterns and the target of a rewrite or redirect by regular expression. If no pattern with `*` matches
+/// exactly the same paths, the pattern is the expression itself. Returns `None` if RockNet cannot compile the
+/// expression. Also returns `None` if the replacement refers to a group that the expression does not have, or with `%1`
+/// to a condition of Apache.
+pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<PathRewrite> {
+    let found = by_patterns(expression, replacement);
+    if found.as_ref().is_some_and(|found| found.difference.is_none()) {
+        return found;
+    }
+    by_regex(expression, replacement, false).or(found)
 }
 
 /// Does the work of [`rewrite`] for an expression that ignores case.
-pub(crate) fn rewrite_ignoring_case(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
+pub(crate) fn rewrite_ignoring_case(expression: &str, replacement: &str) -> Option<PathRewrite> {
     by_regex(expression, replacement, true)
 }
 
+/// Does the work of [`rewrite`] for a target that needs a pattern with `*`, even if the pattern matches fewer paths.
+pub(crate) fn rewrite_of_prefix(expression: &str, replacement: &str) -> Option<PathRewrite> {
+    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
+}
+
 /// Returns the expression as a pattern, and the target with `{1}` for `$1`.
-fn by_regex(expression: &str, replacement: &str, ignores_case: bool) -> Option<(Vec<String>, String)> {
+fn by_regex(expression: &str, replacement: &str, ignores_case: bool) -> Option<PathRewrite> {
     let regex = RegexPattern::new(expression, ignores_case).ok()?;
     let groups = regex.group_count();
     if replacement.contains(['%', '{', '}']) {
@@ -210,14 +228,19 @@ fn by_regex(expression: &str, replacement: &str, ignores_case: bool) -> Option<(
         .split_once("://")
         .map(|(_, rest)| rest.split('/').next().unwrap_or_default());
     let is_target = host.map_or(target.starts_with('/'), |host| !host.contains('{'));
-    is_target.then(|| (vec![regex.to_string()], target))
+    is_target.then(|| PathRewrite {
+        patterns: vec![regex.to_string()],
+        target,
+        difference: None,
+    })
 }
 
 /// Does the work of [`rewrite`] with patterns that have a `*`. `{*}` in the target stands for the group of the
 /// expression.
-fn by_patterns(expression: &str, replacement: &str) -> Option<(Vec<String>, String)> {
+fn by_patterns(expression: &str, replacement: &str) -> Option<PathRewrite> {
     let end_capture = ["(.*)$", "(.*)", "(.+)$"];
     let captured = end_capture.iter().find_map(|end| expression.strip_suffix(end));
+    let is_empty_matched = !expression.ends_with("(.+)$");
     let references = replacement.matches('$').count();
     if references == 0 {
         let patterns = match expression {
@@ -231,7 +254,11 @@ fn by_patterns(expression: &str, replacement: &str) -> Option<(Vec<String>, Stri
                     .patterns
             }
         };
-        return (!replacement.contains('%')).then(|| (patterns, replacement.to_owned()));
+        return (!replacement.contains('%')).then(|| PathRewrite {
+            patterns,
+            target: replacement.to_owned(),
+            difference: None,
+        });
     }
     let start = captured?.strip_prefix('^')?;
     if references != 1 || replacement.contains('%') {
@@ -247,20 +274,31 @@ fn by_patterns(expression: &str, replacement: &str) -> Option<(Vec<String>, Stri
         return None;
     }
     // The group of `^(.*)$` begins with a slash, which `{*}` does not contain.
-    let (pattern, before) = match start.as_str() {
+    let (pattern, before, difference) = match start.as_str() {
         "" => (
             "/*".to_owned(),
             format!("{}/", before.strip_suffix('/').unwrap_or(before)),
+            None,
         ),
-        start if start.ends_with('/') => (format!("{start}*"), before.to_owned()),
+        start if start.ends_with('/') => {
+            let difference = "a path that ends where the group of the expression begins is included, too";
+            (
+                format!("{start}*"),
+                before.to_owned(),
+                Some(difference).filter(|_| !is_empty_matched),
+            )
+        }
         start => (
             format!("{start}/*"),
             format!("{}/", before.strip_suffix('/').unwrap_or(before)),
+            Some("only paths below the folder are included, not its own path or longer names that begin with it"),
         ),
     };
-    pattern
-        .starts_with('/')
-        .then(|| (vec![pattern], format!("{before}{{*}}{after}")))
+    pattern.starts_with('/').then(|| PathRewrite {
+        patterns: vec![pattern],
+        target: format!("{before}{{*}}{after}"),
+        difference,
+    })
 }
 
 #[cfg(test)]
@@ -332,6 +370,10 @@ mod tests {
     fn rewrites_become_targets() {
         let rows = [
             ("^/old/(.*)$", "/new/$1", Some(("/old/*", "/new/{*}"))),
+            ("^/old(.*)$", "/new$1", Some(("~^/old(.*)$", "/new{1}"))),
+            ("^/old/(.+)$", "/new/$1", Some(("~^/old/(.+)$", "/new/{1}"))),
+            ("^/old(.*)$", "https://a.test$1", Some(("/old/*", "https://a.test/{*}"))),
+            ("^/(.+)$", "https://a.test/$1", Some(("~^/(.+)$", "https://a.test/{1}"))),
             ("^/old$", "/new", Some(("/old", "/new"))),
             ("^(.*)$", "https://a.test$1", Some(("/*", "https://a.test/{*}"))),
             ("^/(.*)$", "https://a.test/$1", Some(("/*", "https://a.test/{*}"))),
@@ -347,7 +389,7 @@ mod tests {
             let found = rewrite(expression, replacement);
             let found = found
                 .as_ref()
-                .map(|(patterns, target)| (patterns[0].as_str(), target.as_str()));
+                .map(|found| (found.patterns[0].as_str(), found.target.as_str()));
             assert_eq!(found, expected, "{expression}");
         }
     }

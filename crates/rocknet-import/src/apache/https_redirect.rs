@@ -2,7 +2,9 @@
 
 use crate::directive::Directive;
 use crate::document::Notes;
-use crate::hosts::HostDraft;
+use crate::hosts::{HostDraft, HttpsRedirect};
+
+use super::flags::RewriteFlags;
 
 /// Translates a redirect to HTTPS. Returns false for other rules.
 pub(super) fn translate(directive: &Directive, conditions: &[Directive], host: &mut HostDraft) -> bool {
@@ -31,14 +33,16 @@ pub(super) fn translate(directive: &Directive, conditions: &[Directive], host: &
     if !conditions.iter().all(is_clear) {
         return false;
     }
-    let target = if is_own { String::new() } else { name.to_owned() };
     // A file without `<VirtualHost>`, such as `.htaccess`, names no listeners.
     let is_folder = host.directive.is_empty();
     if is_folder || host.is_tls() {
         let message = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
         host.site.unneeded(directive, message);
     } else {
-        host.https_redirect = Some(target);
+        host.https_redirect = Some(HttpsRedirect {
+            host: if is_own { String::new() } else { name.to_owned() },
+            status: RewriteFlags::read(directive.argument(2)).redirect.unwrap_or(302),
+        });
     }
     true
 }

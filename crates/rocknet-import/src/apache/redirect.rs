@@ -4,7 +4,7 @@ use crate::condition::{self, Condition};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::file_rules;
-use crate::hosts::HostDraft;
+use crate::hosts::{HostDraft, HttpsRedirect};
 use crate::value::Value;
 
 use super::dot_names;
@@ -40,9 +40,12 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     }
     if is_match {
         match crate::regex::rewrite(&normalized(from), to) {
-            Some((patterns, target)) => {
-                for pattern in patterns {
-                    site.redirect(&pattern, &target, code, directive.line);
+            Some(found) => {
+                for pattern in &found.patterns {
+                    site.redirect(pattern, &found.target, code, directive.line);
+                }
+                if let Some(difference) = found.difference {
+                    site.differs(directive, difference);
                 }
             }
             None => site.skip(
@@ -59,7 +62,10 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     {
         // `hosts::assemble` uses `https_redirect` for a host without TLS; a host with TLS keeps the entry of
         // `redirects`.
-        host.https_redirect = Some(name.to_owned());
+        host.https_redirect = Some(HttpsRedirect {
+            host: name.to_owned(),
+            status: code,
+        });
         site.redirect("/*", &format!("https://{name}/{{*}}"), code, directive.line);
         return true;
     }

@@ -181,13 +181,14 @@ fn translate_rule(
         return false;
     }
     let tests = both(&guard.alternatives, &found.alternatives);
-    let Some((patterns, target)) = path.rewrite(target, &tests) else {
+    let Some(found) = path.rewrite(target, &tests, flags.is_proxy) else {
         return false;
     };
     let is_always = tests == [Conditions::new()] && !path.is_negated;
-    if let Some(difference) = difference {
+    for difference in difference.into_iter().chain(found.difference) {
         host.site.differs(directive, difference);
     }
+    let (patterns, target) = (found.patterns, found.target);
     if flags.is_proxy {
         return is_always && forward(directive, &patterns, &target, proxies);
     }

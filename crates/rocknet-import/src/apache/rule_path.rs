@@ -2,7 +2,7 @@
 
 use crate::condition::{self, Condition, Conditions};
 use crate::marks::{self, MARKS, unmarked};
-use crate::regex;
+use crate::regex::{self, PathRewrite};
 use crate::value::Value;
 
 use super::accuracy::Accuracy;
@@ -97,7 +97,13 @@ impl<'a> RulePath<'a> {
     }
 
     /// Returns patterns and target of a rewrite or redirect under these conditions; `None` if there is no counterpart.
-    pub fn rewrite(&self, target: &str, tests: &[Conditions]) -> Option<(Vec<String>, String)> {
+    /// `is_proxy`: true if a proxy gets the requests, which has a prefix and no expression.
+    pub fn rewrite(&self, target: &str, tests: &[Conditions], is_proxy: bool) -> Option<PathRewrite> {
+        let without_difference = |patterns, target| PathRewrite {
+            patterns,
+            target,
+            difference: None,
+        };
         let target = target.trim_end_matches('?');
         let target = match target.starts_with(['/', '%']) || target.contains("://") {
             true => target.to_owned(),
@@ -106,7 +112,7 @@ impl<'a> RulePath<'a> {
         let target = marked(&target, self.base)?;
         if self.is_negated {
             let patterns = self.patterns()?;
-            return (!target.contains('$')).then(|| (patterns, unmarked(&target)));
+            return (!target.contains('$')).then(|| without_difference(patterns, unmarked(&target)));
         }
         // The path of the rule may be in a condition: `RewriteCond %{REQUEST_URI} (.+)/$` with the target `%1`.
         let is_of_path = |condition: &Condition| !condition.is_negated && condition.keys[0].0 == "path";
@@ -114,7 +120,7 @@ impl<'a> RulePath<'a> {
         let group = format!("{}c", MARKS.0);
         if self.matches_all && has_path && target.starts_with(&group) {
             // A target begins with a slash. The one of the group is joined with it.
-            return Some((Vec::new(), format!("/{}", unmarked(&target))));
+            return Some(without_difference(Vec::new(), format!("/{}", unmarked(&target))));
         }
         let (expression, target) = match self.matches_all {
             true => {
@@ -125,18 +131,19 @@ impl<'a> RulePath<'a> {
             false => (self.absolute(self.base), target),
         };
         let has_case = self.ignores_case && expression.contains(|c: char| c.is_ascii_alphabetic());
-        let (patterns, target) = match has_case {
+        let found = match has_case {
             true => regex::rewrite_ignoring_case(&expression, &target)?,
+            false if is_proxy => regex::rewrite_of_prefix(&expression, &target)?,
             false => regex::rewrite(&expression, &target)?,
         };
-        let target = unmarked(&target);
+        let target = unmarked(&found.target);
         // With an expression for the path in a condition, there is no `*` that `{*}` could stand for.
         let target = if has_path {
             target.replace("/{*}", "{path}")
         } else {
             target
         };
-        Some((patterns, target))
+        Some(PathRewrite { target, ..found })
     }
 
     /// Returns the conditions that exclude the requests of this rule with one of these alternatives; `None` if there

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
-use crate::hosts::{HostDraft, HostListener};
+use crate::hosts::{HostDraft, HostListener, HttpsRedirect};
 use crate::value::Value;
 
 use super::block::{self, CaddyBlock};
@@ -167,17 +167,25 @@ fn is_inherited(directive: &Directive) -> bool {
     !OTHERS.contains(&directive.name.as_str())
 }
 
-/// Returns the host of a redirect of every path to HTTPS: empty for the host of the request; `None` for other
-/// redirects.
-fn https_redirect(directive: &Directive) -> Option<String> {
+/// Returns a redirect of every path to HTTPS; `None` for other redirects.
+fn https_redirect(directive: &Directive) -> Option<HttpsRedirect> {
     let rest = directive.argument(0).strip_prefix("https://")?;
     let host = ["{uri}", "{http.request.uri}"]
         .iter()
         .find_map(|end| rest.strip_suffix(end))?;
-    match host {
-        "{host}" | "{http.request.host}" | "{hostport}" => Some(String::new()),
-        host => (!host.contains(['{', '/', ':'])).then(|| host.to_owned()),
-    }
+    let host = match host {
+        "{host}" | "{http.request.host}" | "{hostport}" => "",
+        host => Some(host).filter(|host| !host.contains(['{', '/', ':']))?,
+    };
+    let status = match directive.argument(1) {
+        "" | "temporary" => 302,
+        "permanent" => 301,
+        status => status.parse().ok().filter(|status| (300..400).contains(status))?,
+    };
+    Some(HttpsRedirect {
+        host: host.to_owned(),
+        status,
+    })
 }
 
 /// Adds an address: `example.com`, `http://example.com`, `:8080`, `localhost:8080`, `*.example.com`.

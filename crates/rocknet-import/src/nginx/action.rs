@@ -6,6 +6,7 @@ use crate::condition::{self, Condition, Conditions};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
 use crate::file_rules::RESOLVED;
+use crate::hosts::HttpsRedirect;
 use crate::marks::{self, MARKS, unmarked};
 use crate::placeholder;
 use crate::regex;
@@ -23,8 +24,8 @@ pub(super) enum ReturnAction {
         status: u64,
         body: Option<String>,
     },
-    /// A redirect of every path to `https://`, with the host; empty for the host of the request.
-    Https(String),
+    /// A redirect of every path to HTTPS.
+    Https(HttpsRedirect),
 }
 
 /// Returns the action of a `return`; `None` if it has variables that cannot be translated.
@@ -53,11 +54,8 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
             if let Some(host) = rest.strip_prefix("https://") {
                 let is_own = ["$host", "$server_name", "$http_host"].contains(&host);
                 if is_own || !host.contains(['$', '/', ':']) {
-                    return Some(ReturnAction::Https(if is_own {
-                        String::new()
-                    } else {
-                        host.to_owned()
-                    }));
+                    let host = if is_own { String::new() } else { host.to_owned() };
+                    return Some(ReturnAction::Https(HttpsRedirect { host, status }));
                 }
             }
             let target = format!("{rest}/{{*}}");
@@ -99,21 +97,24 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
     let replacement = replacement.strip_suffix('?').unwrap_or(replacement);
     let marked = marked(replacement);
     let found = marked.as_deref().and_then(|marked| regex::rewrite(expression, marked));
-    let Some((patterns, target)) = found else {
+    let Some(found) = found else {
         let message =
             "the expression or its target has no counterpart: write [[site.\"…\".rule]] with `path` and `rewrite`";
         return site.skip(directive, message);
     };
-    let target = unmarked(&target);
+    let target = unmarked(&found.target);
     let has_captures = target.contains("{*}") || target.contains("{1}");
     let within = match area {
-        None => Some(patterns),
+        None => Some(found.patterns),
         // Only the paths of the location; a pattern for all paths is replaced by those of the location.
-        Some(area) => area.within(&patterns, has_captures),
+        Some(area) => area.within(&found.patterns, has_captures),
     };
     let Some(patterns) = within else {
         return site.skip(directive, "the expression is not limited to its location: write a rule");
     };
+    if let Some(difference) = found.difference {
+        site.differs(directive, difference);
+    }
     // `?` at the end drops the query of the request, which `{target}` contains.
     let target = if keeps_query || target.ends_with("{target}") {
         target
@@ -234,7 +235,6 @@ fn refuses_by(action: &[(&'static str, Value)]) -> bool {
 /// Returns the keys of the action of a `return`; `None` if a rule has no such action. `is_whole`: true if the rule
 /// applies to every path.
 pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'static str, Value)>> {
-    let status = directive.argument(0).parse::<u64>().ok();
     let redirect = |target: String, status| {
         Some(vec![
             ("redirect", Value::Text(target)),
@@ -242,9 +242,9 @@ pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'stati
         ])
     };
     match parse(directive)? {
-        ReturnAction::Https(host) => {
+        ReturnAction::Https(HttpsRedirect { host, status }) => {
             let host = if host.is_empty() { "{host}" } else { &host };
-            redirect(format!("https://{host}{{target}}"), status.unwrap_or(302))
+            redirect(format!("https://{host}{{target}}"), status)
         }
         ReturnAction::Redirect { target, status } => match target.strip_suffix("/{*}") {
             Some(base) if !is_whole => redirect(format!("{base}{{target}}"), status),
@@ -264,8 +264,8 @@ pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'stati
 
 /// Result of an `if` of a server that has a form of its own.
 pub(super) enum IfAction<'a> {
-    /// Redirect to HTTPS for one host, or for all hosts.
-    Https(Option<&'a str>),
+    /// Redirect to HTTPS for one host, or for all hosts, with its status.
+    Https(Option<&'a str>, u64),
     /// Redirect of all requests of one host.
     RedirectHost { host: &'a str, target: String, status: u64 },
     /// Front controller for missing files.
@@ -293,14 +293,16 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
         .find(|word| *word == value)?;
     let action = inner.is("return").then(|| parse(inner))??;
     match (variable, action) {
-        ("$scheme", ReturnAction::Https(to)) if value == "http" && to.is_empty() => Some(IfAction::Https(None)),
-        ("$host" | "$http_host", ReturnAction::Https(to)) if to.is_empty() || to == host => {
-            Some(IfAction::Https(Some(host)))
+        ("$scheme", ReturnAction::Https(to)) if value == "http" && to.host.is_empty() => {
+            Some(IfAction::Https(None, to.status))
+        }
+        ("$host" | "$http_host", ReturnAction::Https(to)) if to.host.is_empty() || to.host == host => {
+            Some(IfAction::Https(Some(host), to.status))
         }
         ("$host" | "$http_host", ReturnAction::Https(to)) => Some(IfAction::RedirectHost {
             host,
-            target: format!("https://{to}/{{*}}"),
-            status: 301,
+            target: format!("https://{}/{{*}}", to.host),
+            status: to.status,
         }),
         ("$host" | "$http_host", ReturnAction::Redirect { target, status }) => {
             Some(IfAction::RedirectHost { host, target, status })

@@ -48,9 +48,9 @@ fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, si
     let always = [Vec::new()];
     match action::parse(directive) {
         // An empty host stands for the host of the request. The arm for rules translates that form.
-        Some(ReturnAction::Https(host)) if !host.is_empty() && !has_others => {
+        Some(ReturnAction::Https(to)) if !to.host.is_empty() && !has_others => {
             for pattern in patterns {
-                redirect_whole(site, directive, pattern, &format!("https://{host}"), 301);
+                redirect_whole(site, directive, pattern, &format!("https://{}", to.host), to.status);
             }
         }
         Some(ReturnAction::Redirect { target, status }) if !has_others => {

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
-use crate::hosts::{HostDraft, HostListener};
+use crate::hosts::{HostDraft, HostListener, HttpsRedirect};
 use crate::regex;
 use crate::value::Value;
 
@@ -65,8 +65,8 @@ pub(super) fn translate(
             }
             ("rewrite", _) => action::rewrite(directive, &mut host.site, None, &guard),
             ("if", _) => match action::condition(directive) {
-                Some(IfAction::Https(Some(name))) => certbot.push((directive, name)),
-                Some(IfAction::Https(None)) => {
+                Some(IfAction::Https(Some(name), status)) => certbot.push((directive, name, status)),
+                Some(IfAction::Https(None, _)) => {
                     tls.redirects = true;
                     scope
                         .notes
@@ -120,16 +120,12 @@ pub(super) fn translate(
     tls.verify_clients(&mut host);
     host.tls = tls.keys();
     if let Some((directive, target)) = https_rewrite {
-        match (host.is_tls(), target.is_empty()) {
+        match (host.is_tls(), target.host.is_empty()) {
             (false, _) => host.https_redirect = Some(target),
             (true, true) => host
                 .site
                 .unneeded(directive, "the site has TLS, and redirects to it by itself"),
-            (true, false) => {
-                let status = if directive.argument(2) == "permanent" { 301 } else { 302 };
-                host.site
-                    .redirect("/*", &format!("https://{target}/{{*}}"), status, directive.line);
-            }
+            (true, false) => redirect_all(directive, &target, &mut host),
         }
     }
     if is_redirected && !host.is_tls() {
@@ -181,12 +177,12 @@ fn redirect_of_root<'a>(locations: &Locations<'a>) -> Option<&'a Directive> {
     (root.words() == ["/"] && is_redirect).then_some(returned)
 }
 
-/// Returns the host of a `rewrite` that redirects every path to HTTPS, as `return` does; empty for the host of the
-/// request. Returns `None` for other rewrites.
-fn whole_redirect(directive: &Directive) -> Option<String> {
-    let [expression, target, "permanent" | "redirect"] = directive.words()[..] else {
+/// Returns the redirect of a `rewrite` that redirects every path to HTTPS, as `return` does; `None` for other rewrites.
+fn whole_redirect(directive: &Directive) -> Option<HttpsRedirect> {
+    let [expression, target, flag @ ("permanent" | "redirect")] = directive.words()[..] else {
         return None;
     };
+    let status = if flag == "permanent" { "301" } else { "302" };
     let target = target.trim_end_matches('?');
     let target = match expression {
         "^" | ".*" | "^.*$" | "^.*" => target.to_owned(),
@@ -194,9 +190,9 @@ fn whole_redirect(directive: &Directive) -> Option<String> {
         "^/(.*)$" | "^/(.*)" => format!("{}$request_uri", target.strip_suffix("/$1")?),
         _ => return None,
     };
-    let synthetic = Directive::new("return", vec!["301".to_owned(), target], directive.line);
+    let synthetic = Directive::new("return", vec![status.to_owned(), target], directive.line);
     match action::parse(&synthetic)? {
-        ReturnAction::Https(host) => Some(host),
+        ReturnAction::Https(to) => Some(to),
         _ => None,
     }
 }
@@ -208,14 +204,16 @@ fn is_default(directive: &Directive) -> bool {
 }
 
 /// Translates the redirects of certbot: an `if` for each name, then `return 404`. `certbot` holds each `if` with its
-/// name; `returned` is the `return` after them.
-fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>, host: &mut HostDraft) {
-    // An empty target stands for the host of the request.
-    host.https_redirect = Some(String::new());
+/// name and status; `returned` is the `return` after them.
+fn https_by_certbot(certbot: &[(&Directive, &str, u64)], returned: Option<&Directive>, host: &mut HostDraft) {
+    host.https_redirect = Some(HttpsRedirect {
+        host: String::new(),
+        status: certbot[0].2,
+    });
     let covers_all = host
         .names
         .iter()
-        .all(|name| certbot.iter().any(|(_, covered)| covered == name));
+        .all(|name| certbot.iter().any(|(_, covered, _)| covered == name));
     if !covers_all {
         let message = "every name of the server is redirected to HTTPS, not only this one";
         host.site.differs(certbot[0].0, message);
@@ -230,10 +228,7 @@ fn https_by_certbot(certbot: &[(&Directive, &str)], returned: Option<&Directive>
 fn return_from_server(directive: &Directive, host: &mut HostDraft) {
     match action::parse(directive) {
         Some(ReturnAction::Https(target)) if !host.is_tls() => host.https_redirect = Some(target),
-        Some(ReturnAction::Https(target)) if !target.is_empty() => {
-            let target = format!("https://{target}/{{*}}");
-            host.site.redirect("/*", &target, 301, directive.line);
-        }
+        Some(ReturnAction::Https(target)) if !target.host.is_empty() => redirect_all(directive, &target, host),
         Some(ReturnAction::Redirect { target, status }) => {
             if !target.contains("{*}") {
                 host.site
@@ -257,11 +252,17 @@ fn return_from_server(directive: &Directive, host: &mut HostDraft) {
     }
 }
 
+/// Redirects every path of a site with TLS to another host.
+fn redirect_all(directive: &Directive, to: &HttpsRedirect, host: &mut HostDraft) {
+    let target = format!("https://{}/{{*}}", to.host);
+    host.site.redirect("/*", &target, to.status, directive.line);
+}
+
 /// Translates an `if` whose action is known.
 fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut HostDraft, scope: &mut Scope<'a>) {
     match action {
         // `translate` has handled redirects to HTTPS.
-        IfAction::Https(_) => {}
+        IfAction::Https(..) => {}
         IfAction::RedirectHost {
             host: name,
             target,

@@ -5,5 +5,6 @@ mod caddy;
 mod forward_auth;
 mod nginx;
 mod nginx_refusals;
+mod redirects;
 mod restrictions;
 mod support;

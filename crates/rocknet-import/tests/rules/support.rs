@@ -41,3 +41,9 @@ pub(crate) fn translated_nginx(server: &str) -> Import {
     let text = format!("server {{ listen 80; server_name a.test; root /srv; {server} }}\n");
     import(Language::Nginx, "site.conf", &text).unwrap()
 }
+
+/// Translates a virtual host of Apache with these directives.
+pub(crate) fn translated_apache(host: &str) -> Import {
+    let text = format!("<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{host}\n</VirtualHost>\n");
+    import(Language::Apache, "site.conf", &text).unwrap()
+}
