@@ -12,6 +12,8 @@ mod location;
 mod log_format;
 mod mirror;
 mod nested;
+mod param_users;
+mod params;
 mod php;
 mod place;
 mod precedence;
@@ -91,6 +93,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     cache::translate(&[], &caches, &mut shared.settings, &mut shared.notes);
     globals(&mut document, &mut shared);
     shared.move_globals(&mut document);
+    param_users::note(&shared.params, None, &servers, &upstreams, &mut document);
     let mut hosts = Vec::new();
     for block in servers {
         hosts.push(server::translate(block, &shared, &http_tls, &upstreams, &mut document));

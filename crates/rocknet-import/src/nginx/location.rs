@@ -20,7 +20,7 @@ use super::restriction::is_denied;
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{cache, clients, conditional, limit};
+use super::{cache, clients, conditional, limit, param_users};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {
@@ -183,6 +183,7 @@ fn translate_location<'a>(
         .iter()
         .filter(|d| !(own_headers && d.is("proxy_set_header")));
     scope.proxy = inherited.copied().collect();
+    scope.outer_params = server.inherited_params();
     let is_root = patterns.iter().any(|pattern| pattern == "/*");
     // `proxy_…` directives apply to `proxy_pass` wherever they stand.
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
@@ -240,6 +241,8 @@ fn translate_location<'a>(
     if let Some(path) = scope.pass_path.take() {
         path::strip(location, &path, patterns, &mut scope);
     }
+    let inner: Vec<&Directive> = location.children().iter().collect();
+    param_users::note(&scope.params, scope.pass, &inner, upstreams, &mut scope.notes);
     if scope.pass.is_none() && !is_root {
         for directive in scope.proxy.iter().skip(inherited_count) {
             let message = "the location has no `proxy_pass`";

@@ -17,6 +17,10 @@ use super::upstream::Upstreams;
 /// Advice for a condition in a location of scripts.
 const RESTRICTION: &str = "write a rule with this condition, `path = \"*.php\"` and `respond = 403`";
 
+/// Message for parameters, which an address of php-fpm does not take.
+pub(super) const NO_PARAMS: &str = "an address of php-fpm takes no variables: write php = { env = {…}, ini = {…} }, with \
+                                    which RockNet runs php-fpm, or set them in the pool";
+
 /// Returns the php-fpm servers of a location for PHP; `None` for other locations.
 pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option<ProxySettings> {
     let LocationMatch::Expression(expression, _) = matched(location) else {
@@ -149,10 +153,6 @@ fn param(directive: &Directive, site: &mut Site) {
     const USUAL: [&str; 3] = ["HTTPS", "HTTP_PROXY", "REDIRECT_STATUS"];
     match USUAL.contains(&directive.argument(0)) {
         true => site.unneeded(directive, "RockNet sets the usual variables itself: docs/php.md"),
-        false => site.skip(
-            directive,
-            "an address of php-fpm takes no variables: write php = { env = {…}, ini = {…} }, with which RockNet runs \
-             php-fpm, or set them in the pool",
-        ),
+        false => site.skip(directive, NO_PARAMS),
     }
 }

@@ -17,7 +17,7 @@ use crate::value::Value;
 use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::Upstreams;
-use super::{cache, limit};
+use super::{cache, limit, params};
 
 /// Level of the configuration that contains a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +61,10 @@ pub(super) struct Scope<'a> {
     pub caches: Vec<&'a Directive>,
     /// Directives of limits that apply to those of their level, such as `limit_rate_after`.
     limits: Vec<&'a Directive>,
-    /// Variables of `fastcgi_param`, `uwsgi_param` and `scgi_param`.
-    params: Vec<(String, Value)>,
+    /// Directives `fastcgi_param`, `uwsgi_param` and `scgi_param`, and files of distributions with them.
+    pub params: Vec<&'a Directive>,
+    /// Such directives of the outer levels, which this one inherits if it has none.
+    pub outer_params: Vec<&'a Directive>,
 }
 
 impl<'a> Scope<'a> {
@@ -84,6 +86,7 @@ impl<'a> Scope<'a> {
             authentication: (false, false),
             globals: Vec::new(),
             params: Vec::new(),
+            outer_params: Vec::new(),
             caches: Vec::new(),
             limits: Vec::new(),
         }
@@ -245,7 +248,7 @@ impl<'a> Scope<'a> {
                     "RockNet sends the fields of applications, except `Server` and `Date`",
                 );
             }
-            ("fastcgi_param" | "uwsgi_param" | "scgi_param", [name, value, ..]) => self.param(directive, name, value),
+            ("fastcgi_param" | "uwsgi_param" | "scgi_param", [_, _, ..]) => self.param(directive),
             ("fastcgi_read_timeout" | "uwsgi_read_timeout" | "scgi_read_timeout", [time]) => {
                 match units::duration_of(time) {
                     Some(time) => self
@@ -282,7 +285,10 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn include(&mut self, directive: &Directive, file: &str) {
+    fn include(&mut self, directive: &'a Directive, file: &str) {
+        if params::pass_of(directive).is_some() {
+            self.params.push(directive);
+        }
         if is_covered(file) {
             self.notes.unneeded(directive, "RockNet selects these settings itself");
         } else {

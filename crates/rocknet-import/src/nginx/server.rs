@@ -13,7 +13,7 @@ use super::scope::{ConfigLevel, Scope, inherit};
 use super::tls::TlsDraft;
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{cache, conditional, forward_auth, location, mirror, nested};
+use super::{cache, conditional, forward_auth, location, mirror, nested, param_users};
 
 /// Translates a `server` block. `shared`: settings of `http`. `http_tls`: the directives `ssl_…` of `http`.
 pub(super) fn translate(
@@ -36,6 +36,7 @@ pub(super) fn translate(
     let mut scope = Scope::new(ConfigLevel::Server);
     scope.proxy.clone_from(&shared.proxy);
     scope.hsts.clone_from(&shared.hsts);
+    scope.outer_params = shared.inherited_params();
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
     // The directives `return` and `ssl_reject_handshake`, and the redirects of certbot, are translated at the end.
@@ -94,6 +95,7 @@ pub(super) fn translate(
                 .differs(directive, "only [site.default] serves names that no other site has");
         }
     }
+    param_users::note(&scope.params, None, &locations.all, upstreams, &mut scope.notes);
     scope.finish(Some(shared));
     cache::translate(&shared.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     let own = std::mem::take(&mut scope.caches);

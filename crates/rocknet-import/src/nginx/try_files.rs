@@ -6,6 +6,7 @@ use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
 
+use super::params;
 use super::scope::Scope;
 use super::upstream::Upstreams;
 
@@ -106,8 +107,8 @@ fn fallback(last: &str) -> Option<String> {
     (!target.contains('$')).then_some(target)
 }
 
-/// Translates a named location, the last argument. Reads its `proxy_…` directives before its `proxy_pass`, because
-/// they apply to `proxy_pass` wherever they stand.
+/// Translates a named location, the last argument. Reads its back end last, because the other directives apply to it
+/// wherever they stand.
 fn named_location<'a>(
     directive: &'a Directive,
     name: &str,
@@ -119,6 +120,16 @@ fn named_location<'a>(
         return scope.notes.skip(directive, "there is no such location in this file");
     };
     let mut has_pass = false;
+    scope.read_named(|scope| has_pass = read_named(location, scope, upstreams));
+    if has_pass {
+        let message = "every request goes to the application: RockNet does not look for a file first; write a route \
+             with `proxy = false` and `root` for each folder of files";
+        scope.notes.differs(directive, message);
+    }
+}
+
+/// Reads the directives of a named location. Returns true if it has a back end.
+fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Upstreams) -> bool {
     for inner in location.children() {
         let is_front = inner.is("rewrite") && inner.argument(1).starts_with("/index.php");
         if is_front {
@@ -127,20 +138,18 @@ fn named_location<'a>(
             scope.notes.differs(inner, message);
             continue;
         }
-        has_pass |= inner.name.ends_with("_pass");
         if inner.name.starts_with("proxy_") && inner.name != "proxy_pass" {
             scope.read(inner, upstreams);
         }
     }
-    for inner in location.children() {
+    let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
+    let has_pass = !passes.is_empty();
+    for inner in others.into_iter().chain(passes) {
         let is_done = inner.is("rewrite") || inner.name.starts_with("proxy_") && inner.name != "proxy_pass";
         if !is_done && !scope.collect_named(inner) {
             scope.read(inner, upstreams);
         }
     }
-    if has_pass {
-        let message = "every request goes to the application: RockNet does not look for a file first; write a route \
-             with `proxy = false` and `root` for each folder of files";
-        scope.notes.differs(directive, message);
-    }
+    params::note_without_pass(&scope.params, scope.pass, &mut scope.notes);
+    has_pass
 }

@@ -1,6 +1,7 @@
 //! Tests of the rules and restrictions that directives of other servers become.
 
 mod apache;
+mod back_ends;
 mod caddy;
 mod forward_auth;
 mod nginx;

@@ -1,31 +1,35 @@
 //! Translates the directives that name a back end, such as `proxy_pass`, and its parameters.
 
+use super::super::params;
 use super::super::upstream::{self, Upstreams};
-use super::Scope;
+use super::{ConfigLevel, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
 
 impl<'a> Scope<'a> {
-    /// Translates a parameter of an application. Variables of nginx are the usual values, which RockNet sets itself.
-    pub(super) fn param(&mut self, directive: &Directive, name: &str, value: &str) {
-        const USUAL: [&str; 9] = [
-            "HTTPS",
-            "HTTP_PROXY",
-            "REDIRECT_STATUS",
-            "GATEWAY_INTERFACE",
-            "SERVER_SOFTWARE",
-            "REQUEST_SCHEME",
-            "SCRIPT_NAME",
-            "PATH_INFO",
-            "modHeadersAvailable",
-        ];
-        if value.contains('$') || USUAL.contains(&name) {
+    /// Reads a parameter of an application.
+    pub(super) fn param(&mut self, directive: &'a Directive) {
+        if params::constant(directive).is_none() {
             let message = "RockNet sets the usual variables itself: docs/php.md";
-            return self.notes.unneeded(directive, message);
+            self.notes.unneeded(directive, message);
         }
-        self.params.retain(|(known, _)| known != name);
-        self.params.push((name.to_owned(), Value::text(value)));
+        self.params.push(directive);
+    }
+
+    /// Returns the parameters of applications that levels inside this one inherit.
+    pub fn inherited_params(&self) -> Vec<&'a Directive> {
+        params::effective(&self.params, &self.outer_params)
+    }
+
+    /// Reads the directives of the named location that takes the place of this level. `read`: reads them.
+    pub fn read_named(&mut self, read: impl FnOnce(&mut Scope<'a>)) {
+        let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
+        if self.level == ConfigLevel::Server {
+            self.outer_params = params::effective(&own, &outer);
+        }
+        read(self);
+        (self.params, self.outer_params) = (own, outer);
     }
 
     /// Translates a directive that names a back end, such as `proxy_pass`.
@@ -33,14 +37,25 @@ impl<'a> Scope<'a> {
         let line = directive.line;
         self.pass = Some(directive);
         let address = directive.argument(0);
-        let message = "the address has variables, so `deny = \"all\"` denies every client here, because the files \
-             could be requested otherwise: write a constant address";
+        let form = match address.contains('$') {
+            true => "the address has variables",
+            false => "the address has another form than URLs of HTTP",
+        };
+        let message = format!(
+            "{form}, so `deny = \"all\"` denies every client here, because the files could be requested otherwise: \
+             write a constant address"
+        );
         match directive.name.as_str() {
             "proxy_pass" | "grpc_pass" => {
-                let url = address.replace("grpc://", "http://").replace("grpcs://", "https://");
+                let url = match directive.is("grpc_pass") {
+                    // Without a scheme, nginx uses gRPC without TLS.
+                    true if !address.contains("://") => format!("http://{address}"),
+                    true => address.replace("grpc://", "http://").replace("grpcs://", "https://"),
+                    false => address.to_owned(),
+                };
                 let Some(mut target) = upstream::target(&url, upstreams) else {
                     self.settings.close(line);
-                    return self.notes.skip(directive, message);
+                    return self.notes.skip(directive, &message);
                 };
                 let own: Vec<_> = self.proxy.clone();
                 upstream::settings(&own, &mut target, directive, &mut self.notes);
@@ -61,7 +76,7 @@ impl<'a> Scope<'a> {
                 };
                 if address.contains('$') {
                     self.settings.close(line);
-                    return self.notes.skip(directive, message);
+                    return self.notes.skip(directive, &message);
                 }
                 let addresses: Vec<String> = match upstreams.get(address) {
                     Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
@@ -74,7 +89,7 @@ impl<'a> Scope<'a> {
                     false => format!("{address}:9000"),
                 });
                 let to = Value::texts(addresses);
-                let params = std::mem::take(&mut self.params);
+                let params = params::entries(&self.inherited_params(), name);
                 let value = match params.is_empty() {
                     true => to,
                     false => Value::Table(vec![("to".to_owned(), to), ("params".to_owned(), Value::Table(params))]),

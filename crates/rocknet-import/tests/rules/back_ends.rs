@@ -1,0 +1,86 @@
+//! Tests of the directives that name back ends of nginx, and of their parameters.
+
+use rocknet_import::{Language, NoteKind, import};
+
+use crate::support::{has, has_note, is_any_weakened, translated_nginx};
+
+#[test]
+fn parameters_are_inherited_by_locations_without_own_ones() {
+    let app = "location /app/ { fastcgi_pass 127.0.0.1:9000; }";
+    let with = "fastcgi = { to = \"127.0.0.1:9000\", params = { A = \"b\" } }";
+    has(&translated_nginx(&format!("fastcgi_param A b; {app}")), with);
+    has(&translated_nginx(&format!("{app} fastcgi_param A b;")), with);
+    let http = format!("fastcgi_param A b; server {{ listen 80; server_name a.test; {app} }}");
+    has(&import(Language::Nginx, "site.conf", &http).unwrap(), with);
+    // Parameters of a place replace all parameters of the places around it.
+    for text in [
+        "fastcgi_param A b; location /app/ { fastcgi_pass 127.0.0.1:9000; fastcgi_param C d; }",
+        "fastcgi_param A b; location /app/ { include fastcgi_params; fastcgi_pass 127.0.0.1:9000; }",
+        "fastcgi_param A b; location /app/ { uwsgi_pass 127.0.0.1:9000; }",
+        "fastcgi_param A b;",
+    ] {
+        let import = translated_nginx(text);
+        assert!(!import.toml.contains("A = \"b\""), "{text}\n{}", import.toml);
+        let mut about = import.notes.iter().filter(|note| note.directive == "fastcgi_param A b");
+        assert!(
+            about.any(|note| note.kind == NoteKind::NotNeeded),
+            "{text}: {:?}",
+            import.notes
+        );
+    }
+    // The address of a php-fpm takes no variables.
+    for text in [
+        "fastcgi_param A b; location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }",
+        "location ~ \\.php$ { fastcgi_param A b; fastcgi_pass unix:/run/php.sock; }",
+    ] {
+        let import = translated_nginx(text);
+        assert!(has_note(&import, "takes no variables"), "{text}: {:?}", import.notes);
+    }
+    // A location without a back end.
+    let import = translated_nginx("location /app/ { fastcgi_param A b; }");
+    assert!(has_note(&import, "no `fastcgi_pass`"), "{:?}", import.notes);
+}
+
+#[test]
+fn parameters_of_named_locations_apply_wherever_they_stand() {
+    let with = "fastcgi = { to = \"127.0.0.1:9000\", params = { A = \"b\" } }";
+    for text in [
+        "location / { try_files $uri @app; } location @app { fastcgi_pass 127.0.0.1:9000; fastcgi_param A b; }",
+        "location / { try_files $uri @app; } location @app { fastcgi_param A b; fastcgi_pass 127.0.0.1:9000; }",
+        "fastcgi_param A b; location / { try_files $uri @app; } location @app { fastcgi_pass 127.0.0.1:9000; }",
+        "fastcgi_param A b; try_files $uri @app; location @app { fastcgi_pass 127.0.0.1:9000; }",
+        "fastcgi_param C d; try_files $uri @app; location @app { fastcgi_pass 127.0.0.1:9000; fastcgi_param A b; }",
+    ] {
+        has(&translated_nginx(text), with);
+    }
+}
+
+#[test]
+fn grpc_needs_no_scheme() {
+    for (address, expected) in [
+        ("127.0.0.1:50051", "h2c://127.0.0.1:50051"),
+        ("grpc://127.0.0.1:50051", "h2c://127.0.0.1:50051"),
+        ("grpcs://127.0.0.1:50051", "https://127.0.0.1:50051"),
+        ("unix:/run/app.sock", "unix:/run/app.sock"),
+    ] {
+        let import = translated_nginx(&format!("location / {{ grpc_pass {address}; }}"));
+        has(&import, expected);
+        has(&import, "http2 = true");
+        assert!(!import.toml.contains("deny"), "{}", import.toml);
+    }
+    let text = "upstream app { server 127.0.0.1:1; server 127.0.0.1:2; } server { listen 80; server_name a.test; location / { \
+                grpc_pass app; } }";
+    let import = import(Language::Nginx, "site.conf", text).unwrap();
+    has(&import, "h2c://127.0.0.1:1");
+    has(&import, "h2c://127.0.0.1:2");
+    assert!(!is_any_weakened(&import), "{:?}", import.notes);
+    for (directive, message) in [
+        ("grpc_pass $app;", "the address has variables"),
+        ("proxy_pass 127.0.0.1:3000;", "the address has another form"),
+        ("proxy_pass ftp://127.0.0.1;", "the address has another form"),
+    ] {
+        let import = translated_nginx(&format!("location / {{ {directive} }}"));
+        has(&import, "deny = \"all\"");
+        assert!(has_note(&import, message), "{directive}: {:?}", import.notes);
+    }
+}
