@@ -97,6 +97,11 @@ pub(super) fn refusal(directive: &Directive, patterns: &[String], site: &mut Sit
     true
 }
 
+/// Returns true if a directive responds with the status of an error, such as `Redirect gone /a`.
+pub(super) fn refuses(directive: &Directive) -> bool {
+    matches!(parse(directive), Some((400..600, ..)))
+}
+
 /// Returns the keys of a rule that responds with a status.
 fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
     let mut keys = Vec::from(file_rules::refusal(code));
@@ -108,7 +113,7 @@ fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
 
 /// Returns status, path and target of a redirect; `None` for other directives. A status alone applies to every path.
 fn parse(directive: &Directive) -> Option<(u64, &str, &str)> {
-    let status = |word: &str| match word {
+    let status = |word: &str| match word.to_ascii_lowercase().as_str() {
         "permanent" => Some(301),
         "temp" => Some(302),
         "seeother" => Some(303),

@@ -25,10 +25,13 @@ pub(super) struct RewriteBlock {
     others: Vec<Directive>,
     /// Path of `RewriteBase`, without the slash at its end.
     base: String,
-    /// True after `RewriteEngine off`.
+    /// True after `RewriteEngine off` outside of sections.
     is_off: bool,
+    /// True after `RewriteEngine off` in a section for the root. It does not turn off the rules of the host.
+    is_off_in_section: bool,
     /// True while the rules of a folder are read: those of an `.htaccess` or `<Directory>`.
     pub is_in_folder: bool,
+    is_in_section: bool,
 }
 
 /// A rule with its conditions.
@@ -36,19 +39,45 @@ struct RewriteRule {
     conditions: Vec<Directive>,
     directive: Directive,
     is_in_folder: bool,
+    is_in_section: bool,
 }
 
 impl RewriteBlock {
+    /// Reads a directive of a section for the root. Returns false if it does not concern rewriting.
+    pub fn read_in_section(&mut self, directive: &Directive) -> bool {
+        let is_in_folder = std::mem::replace(&mut self.is_in_folder, true);
+        self.is_in_section = true;
+        let is_read = self.read(directive);
+        self.is_in_section = false;
+        self.is_in_folder = is_in_folder;
+        is_read
+    }
+
+    /// Returns true if the rule has no effect in Apache.
+    fn is_off(&self, rule: &RewriteRule) -> bool {
+        match rule.is_in_section {
+            true => self.is_off_in_section,
+            false => self.is_off,
+        }
+    }
+
     /// Reads a directive. Returns false if it does not concern rewriting.
     pub fn read(&mut self, directive: &Directive) -> bool {
         match directive.name.to_ascii_lowercase().as_str() {
-            "rewriteengine" => self.is_off = directive.argument(0).eq_ignore_ascii_case("off"),
+            "rewriteengine" => {
+                let is_off = directive.argument(0).eq_ignore_ascii_case("off");
+                match self.is_in_section {
+                    true => self.is_off_in_section = is_off,
+                    false => self.is_off = is_off,
+                }
+            }
             "rewritebase" => self.base = directive.argument(0).trim_end_matches('/').to_owned(),
             "rewritecond" => self.conditions.push(directive.clone()),
             "rewriterule" => self.rules.push(RewriteRule {
                 conditions: std::mem::take(&mut self.conditions),
                 directive: directive.clone(),
                 is_in_folder: self.is_in_folder,
+                is_in_section: self.is_in_section,
             }),
             "rewritemap" | "rewriteoptions" => self.others.push(directive.clone()),
             _ => return false,
@@ -76,11 +105,11 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
     // Number of the next rules that depend on an earlier one, by its flag `C` or `S`.
     let mut dependents = 0_usize;
     let mut guard = Guard::default();
-    for (at, rule) in block.rules.iter().enumerate() {
-        if block.is_off {
-            host.site.unneeded(&rule.directive, "`RewriteEngine Off`");
-            continue;
-        }
+    let (off, rules): (Vec<&RewriteRule>, Vec<&RewriteRule>) = block.rules.iter().partition(|rule| block.is_off(rule));
+    for rule in off {
+        host.site.unneeded(&rule.directive, "`RewriteEngine Off`");
+    }
+    for (at, rule) in rules.iter().enumerate() {
         let flags = RewriteFlags::read(rule.directive.argument(2));
         let is_dependent = dependents > 0;
         dependents = dependents.saturating_sub(1);
@@ -91,7 +120,7 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
             true => RuleStage::Rewrite,
             false => RuleStage::Site,
         };
-        let precedes_refusal = block.rules[at + 1..].iter().any(|rule| refuses(&rule.directive));
+        let precedes_refusal = rules[at + 1..].iter().any(|rule| refuses(&rule.directive));
         let is_translated = !is_dependent
             && flags.unsupported.is_none()
             && translate_rule(rule, &flags, &block.base, &mut guard, host, proxies, precedes_refusal);

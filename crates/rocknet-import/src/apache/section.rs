@@ -91,9 +91,7 @@ pub(super) fn translate(
         if directive.is("ProxyPass") {
             proxies.read_in(directive, argument);
         } else if directive.name.to_ascii_lowercase().starts_with("rewrite") {
-            let outer = std::mem::replace(&mut rewrites.is_in_folder, true);
-            let is_read = is_site && rewrites.read(directive);
-            rewrites.is_in_folder = outer;
+            let is_read = is_site && rewrites.read_in_section(directive);
             if !is_read {
                 let message = "write a rule, [[site.\"…\".rule]], or `redirects` of the route";
                 match rewrite::refuses(directive) {
@@ -380,7 +378,6 @@ pub(super) fn restricts(section: &Directive) -> bool {
     ];
     section.children().iter().any(|d| {
         let is_named = NAMES.iter().any(|name| d.is(name)) && !is_granted(d);
-        let is_redirect = d.is("Redirect") && matches!(d.argument(0).parse::<u64>(), Ok(400..600));
-        is_named || is_redirect || rewrite::refuses(d) || php::disables(d) || restricts(d)
+        is_named || redirect::refuses(d) || rewrite::refuses(d) || php::disables(d) || restricts(d)
     })
 }

@@ -8,4 +8,5 @@ mod nginx;
 mod nginx_refusals;
 mod redirects;
 mod restrictions;
+mod sections;
 mod support;
