@@ -10,6 +10,7 @@ mod expression;
 mod flags;
 mod forwarding;
 mod guard;
+mod handler;
 mod host;
 mod https_redirect;
 mod includes;

@@ -245,7 +245,7 @@ fn text_of(value: &Value) -> Option<&str> {
 }
 
 /// Returns the endings of names that an expression such as `\.(php|html)$` matches; `None` if it may match others.
-fn endings(expression: &str) -> Option<Vec<String>> {
+pub(crate) fn endings(expression: &str) -> Option<Vec<String>> {
     // A group around the end, as in `^/a/.*(?:\.php$)`.
     if let Some((start, inner)) = expression.strip_suffix("$)").and_then(|rest| rest.rsplit_once("(?:")) {
         let is_whole = !inner.contains(['[', ')']) && !inner.contains('|') && !start.ends_with('\\');

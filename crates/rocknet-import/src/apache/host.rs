@@ -9,6 +9,7 @@ use super::alias;
 use super::context::ServerContext;
 use super::expires;
 use super::forwarding::Forwarding;
+use super::handler::{self, HandledFiles, PhpEffect};
 use super::inherit;
 use super::limit;
 use super::php;
@@ -42,6 +43,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
             host.site.settings.set("root", Value::Text(folder), directive.line);
         }
     }
+    let site_patterns = ["/*".to_owned()];
     let mut sections = Vec::new();
     for directive in directives {
         if directive.block.is_some() && !section::is_access(directive) {
@@ -51,14 +53,14 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
             || alias::translate(directive, &mut host.site, context)
             || redirect::translate(directive, &mut host)
             || traffic::cache(directive, &mut host.site)
-            || limit::translate(directive, &["/*".to_owned()], &mut host.site)
+            || limit::translate(directive, &site_patterns, &mut host.site)
             || rewrites.read(directive)
             || proxies.read(directive))
         {
-            if php::disables(directive) {
-                php::turn_off(directive, &mut host.site.settings, &mut host.site.notes);
-            } else if !php::handler(directive, &mut host.site) {
-                scope.read(directive);
+            match handler::translate(directive, &HandledFiles::Folder(&site_patterns), &mut host.site) {
+                PhpEffect::Other => scope.read(directive),
+                PhpEffect::Set(php) => host.site.settings.set("php", php, directive.line),
+                PhpEffect::Done => {}
             }
         }
     }

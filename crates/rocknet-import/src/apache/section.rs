@@ -13,6 +13,7 @@ use super::dot_names::{self, without_dot_names, without_look_ahead};
 use super::expires;
 use super::expression::of_name;
 use super::forwarding::Forwarding;
+use super::handler::{self, HandledFiles, NamedFiles, PhpEffect};
 use super::inherit;
 use super::limit;
 use super::path::prefix;
@@ -62,16 +63,16 @@ pub(super) fn translate(
         }
         _ => None,
     };
-    if name.starts_with("files") && section.children().iter().any(|d| d.is("SetHandler")) {
+    let selects = |d: &Directive| handler::runs(d) || d.is("SetHandler") && handler::disables(d);
+    if name.starts_with("files") && section.children().iter().any(selects) {
+        let expression = name_expression(section).map(|expression| normalized(&expression));
+        let files = NamedFiles::new(&expression.unwrap_or_default(), patterns.unwrap_or_default());
+        let files = HandledFiles::Named(files);
         for directive in section.children() {
-            if php::disables(directive) {
-                php::turn_off(directive, &mut site.settings, &mut site.notes);
-            } else if !php::handler(directive, site) {
-                let message = "write it into a route such as \"*.php\"";
-                match is_access(directive) && !is_granted(directive) {
-                    true => site.skip_restriction(directive, message),
-                    false => site.skip(directive, message),
-                }
+            match handler::translate(directive, &files, site) {
+                PhpEffect::Set(php) => site.settings.set("php", php, directive.line),
+                PhpEffect::Done => {}
+                PhpEffect::Other => skip_inner(directive, "write it into a route such as \"*.php\"", site),
             }
         }
         return;
@@ -86,9 +87,21 @@ pub(super) fn translate(
         return site.rule(section, keys);
     }
     let is_site = patterns.iter().any(|pattern| pattern == "/*");
+    let files = match name_expression(section).filter(|_| name.starts_with("files")) {
+        Some(expression) => HandledFiles::Named(NamedFiles::new(&normalized(&expression), patterns.clone())),
+        None => HandledFiles::Folder(&patterns),
+    };
     let mut scope = ApacheScope::new(context);
     for directive in section.children() {
-        if directive.is("ProxyPass") {
+        let effect = match is_site || !directive.is("ProxyPassMatch") {
+            true => handler::translate(directive, &files, site),
+            false => PhpEffect::Other,
+        };
+        if let PhpEffect::Set(php) = effect {
+            scope.settings.set("php", php, directive.line);
+        } else if let PhpEffect::Done = effect {
+            // The effect is stored in the site.
+        } else if directive.is("ProxyPass") {
             proxies.read_in(directive, argument);
         } else if directive.name.to_ascii_lowercase().starts_with("rewrite") {
             let is_read = is_site && rewrites.read_in_section(directive);
@@ -99,8 +112,6 @@ pub(super) fn translate(
                     false => scope.notes.skip(directive, message),
                 }
             }
-        } else if php::disables(directive) {
-            php::turn_off(directive, &mut scope.settings, &mut scope.notes);
         } else if limit::translate(directive, &patterns, site) || redirect::refusal(directive, &patterns, site) {
             // The rule is stored in the site.
         } else if directive.is("SSLRequireSSL") {
@@ -110,8 +121,8 @@ pub(super) fn translate(
             ];
             keys.extend(refusal(403));
             site.rule(directive, keys);
-        } else if is_site && php::handler(directive, site) || proxies.read(directive) {
-            // The directive is stored in the site or in its proxies.
+        } else if proxies.read(directive) {
+            // The directive is stored in the proxies.
         } else if directive.block.is_some() && !is_access(directive) {
             if is_site {
                 translate(directive, site, proxies, rewrites, context);
@@ -148,6 +159,14 @@ fn merge(mut scope: ApacheScope<'_>, patterns: &[String], section: &Directive, s
     }
 }
 
+/// Notes that a directive of a section has no counterpart.
+fn skip_inner(directive: &Directive, message: &str, notes: &mut dyn Notes) {
+    match is_access(directive) && !is_granted(directive) {
+        true => notes.skip_restriction(directive, message),
+        false => notes.skip(directive, message),
+    }
+}
+
 /// Notes that a section has no counterpart.
 pub(super) fn skip(section: &Directive, notes: &mut dyn Notes) {
     match restricts(section) {
@@ -166,30 +185,37 @@ fn nested(
 ) {
     let is_files = directive.is("Files") || directive.is("FilesMatch");
     let children = directive.children();
-    if is_files && children.iter().any(php::disables) {
-        for child in children {
-            match php::disables(child) {
-                true => php::turn_off(child, &mut scope.settings, &mut scope.notes),
-                false => scope.notes.skip(child, "nested sections are not translated"),
-            }
-        }
-        return;
-    }
     let prefixes: Option<Vec<&str>> = folders
         .iter()
         .filter(|folder| folder.contains('*'))
         .map(|folder| folder.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '~'])))
         .collect();
-    let expression = name_expression(directive).filter(|_| is_files && is_denied(directive));
+    let below = |expression: &str| -> Option<Vec<String>> {
+        let prefixes = prefixes.iter().flatten();
+        prefixes.map(|prefix| of_name(expression, prefix)).collect()
+    };
+    let name = name_expression(directive).filter(|_| is_files);
+    if let Some(name) = &name
+        && children.iter().any(|d| handler::runs(d) || handler::disables(d))
+    {
+        let paths = below(name).filter(|_| prefixes.is_some());
+        let files = HandledFiles::Named(NamedFiles::new(&normalized(name), paths.unwrap_or_default()));
+        for child in children {
+            match handler::translate(child, &files, site) {
+                PhpEffect::Set(php) => scope.settings.set("php", php, child.line),
+                PhpEffect::Done => {}
+                PhpEffect::Other => skip_inner(child, "nested sections are not translated", &mut scope.notes),
+            }
+        }
+        return;
+    }
+    let expression = name.filter(|_| is_denied(directive));
     let expression = match expression.map(|expression| names(directive, &expression, forwarding)) {
         Some(None) => return scope.notes.unneeded(directive, NEVER_SERVED),
         Some(kept) => kept,
         None => None,
     };
-    let paths: Option<Vec<String>> = match (prefixes, expression) {
-        (Some(prefixes), Some(expression)) => prefixes.iter().map(|prefix| of_name(&expression, prefix)).collect(),
-        _ => None,
-    };
+    let paths = expression.and_then(|expression| below(&expression).filter(|_| prefixes.is_some()));
     match paths {
         Some(paths) => {
             let mut keys = vec![("path", Value::texts(paths))];
@@ -361,7 +387,8 @@ fn is_granted(directive: &Directive) -> bool {
     directive.is("Require") && is_all("all", "granted") || directive.is("Allow") && is_all("from", "all")
 }
 
-/// Returns true if a section, with all sections in it, restricts access or keeps scripts from being run.
+/// Returns true if a section, with all sections in it, restricts access, runs scripts, whose source would be sent
+/// otherwise, or keeps scripts from being run.
 pub(super) fn restricts(section: &Directive) -> bool {
     const NAMES: [&str; 11] = [
         "Require",
@@ -378,6 +405,11 @@ pub(super) fn restricts(section: &Directive) -> bool {
     ];
     section.children().iter().any(|d| {
         let is_named = NAMES.iter().any(|name| d.is(name)) && !is_granted(d);
-        is_named || redirect::refuses(d) || rewrite::refuses(d) || php::disables(d) || restricts(d)
+        is_named
+            || redirect::refuses(d)
+            || rewrite::refuses(d)
+            || handler::runs(d)
+            || handler::disables(d)
+            || restricts(d)
     })
 }

@@ -8,5 +8,6 @@ mod nginx;
 mod nginx_refusals;
 mod redirects;
 mod restrictions;
+mod scripts;
 mod sections;
 mod support;
