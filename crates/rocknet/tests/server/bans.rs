@@ -1,20 +1,24 @@
-//! Bans: offences that lead to them, the clients that they concern, lists in files, and the state folder.
+//! Bans: offences that lead to them, and the clients that they concern.
 
-use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
+mod lists;
+mod login_pages;
+
 use std::time::Instant;
 
 use rocknet_control::ban::BanList;
-use rocknet_testing::{Need, skip};
-use rustix::net::{AddressFamily, SocketType};
 
 use super::access::{auth, basic};
 use super::metrics::value;
 use super::support::certs::{Authority, Kind};
 use super::support::client::request;
 use super::support::http2::Http2;
-use super::support::upstream::{Next, Upstream, write_to};
 use super::support::{Client, DEADLINE, Folder, Running};
+
+over_http3! {
+    failed_logins_of_an_application_ban_its_client_behind_a_proxy,
+    requests_for_missing_files_and_refused_requests_lead_to_bans,
+    a_dry_run_bans_nobody,
+}
 
 const ATTACKER: &str = "198.51.100.1";
 const VISITOR: &str = "198.51.100.2";
@@ -232,80 +236,6 @@ fn a_banned_client_gets_no_response_over_quic() {
 }
 
 #[test]
-fn an_operator_bans_a_client_until_a_restart_and_beyond() {
-    let config = text(FORWARDED, "time = \"10m\"", "");
-    let server = Running::start(folder(), &config);
-    let registry = &server.server().registries().bans;
-    let mut open = server.connect();
-    assert_eq!(open.fetch("GET /", &[&from(ATTACKER)]).status, 200);
-    let (address, until) = registry.add(ATTACKER, None, "a \u{1b}bot\nx").unwrap();
-    assert!(address == ATTACKER && until.is_some());
-    let forever = Some(std::time::Duration::ZERO);
-    assert_eq!(
-        registry.add("203.0.113.9/24", forever, ""),
-        Ok(("203.0.113.0/24".to_owned(), None))
-    );
-    for refused in ["127.0.0.1", "10.0.0.0/8", "nonsense", "0.0.0.0/0"] {
-        assert!(registry.add(refused, None, "").is_err(), "{refused}");
-    }
-    assert_eq!(open.fetch("GET /", &[&from(ATTACKER)]).status, 403);
-    // A reload keeps the bans, and so does a restart.
-    server.reload(&config).unwrap();
-    let (stopped, folder) = server.take();
-    assert!(stopped.stop());
-    let server = Running::start(folder, &config);
-    for (address, status) in [(ATTACKER, 403), ("203.0.113.77", 403), (VISITOR, 200)] {
-        assert_eq!(
-            server.connect().fetch("GET /", &[&from(address)]).status,
-            status,
-            "{address}"
-        );
-    }
-    let reasons: Vec<_> = bans(&server).bans.into_iter().map(|ban| ban.reason).collect();
-    assert!(reasons.contains(&"a ?bot?x".to_owned()), "{reasons:?}");
-    let registry = &server.server().registries().bans;
-    assert!(registry.lift("203.0.113.77").is_err());
-    assert_eq!(registry.lift("203.0.113.0/24"), Ok(("203.0.113.0/24".to_owned(), true)));
-    assert_eq!(server.connect().fetch("GET /", &[&from("203.0.113.77")]).status, 200);
-}
-
-#[test]
-fn lists_in_files_are_read_again_when_they_change() {
-    let folder = folder();
-    folder.write(
-        "bans.txt",
-        "# bad networks\n198.51.100.0/24 ; scanner\nnonsense\n10.0.0.0/8\n",
-    );
-    let server = Running::start(folder, &text(FORWARDED, "files = [\"bans.txt\"]", ""));
-    let status = |address: &str| server.connect().fetch("GET /", &[&from(address)]).status;
-    // An exempt client is not banned by a list either.
-    assert_eq!([ATTACKER, "203.0.113.9", "10.1.1.1"].map(status), [403, 200, 200]);
-    let list = bans(&server);
-    assert_eq!(
-        (list.files[0].entries, list.files[0].skipped_lines, list.total),
-        (2, 1, 0)
-    );
-    assert!(
-        server
-            .server()
-            .registries()
-            .bans
-            .lift(ATTACKER)
-            .unwrap_err()
-            .contains("bans.txt")
-    );
-    server.folder.write("bans.txt", "203.0.113.9\n");
-    let begun = Instant::now();
-    while status("203.0.113.9") != 403 {
-        assert!(begun.elapsed() < DEADLINE, "the file was not read again");
-        std::thread::yield_now();
-    }
-    assert_eq!(status(ATTACKER), 200);
-    server.reload(&text(FORWARDED, "", "")).unwrap();
-    assert_eq!(status("203.0.113.9"), 200);
-}
-
-#[test]
 fn failed_handshakes_lead_to_a_ban() {
     let folder = folder();
     let authority = Authority::new("bans");
@@ -330,188 +260,4 @@ fn failed_handshakes_lead_to_a_ban() {
     }
     assert_eq!(bans(&server).bans[0].reason, "failed TLS handshakes");
     assert!(is_closed(&server, ATTACKER));
-}
-
-over_http3! {
-    failed_logins_of_an_application_ban_its_client_behind_a_proxy,
-    requests_for_missing_files_and_refused_requests_lead_to_bans,
-    a_dry_run_bans_nobody,
-}
-
-/// Opens a connection from an address of this machine, such as 127.0.0.2.
-fn stream_from(source: &str, server: SocketAddr) -> TcpStream {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
-    let source = SocketAddr::new(source.parse().expect("an address"), 0);
-    rustix::net::bind(&socket, &source).expect("an address of this machine");
-    rustix::net::connect(&socket, &server).expect("a server that listens");
-    TcpStream::from(socket)
-}
-
-/// A login form that confirms the password `right` by a redirect. It responds to held requests once it is opened.
-struct LoginForm {
-    upstream: Upstream,
-    gate: Arc<(Mutex<bool>, Condvar)>,
-}
-
-impl LoginForm {
-    fn start() -> LoginForm {
-        let gate = Arc::<(Mutex<bool>, Condvar)>::default();
-        let own = Arc::clone(&gate);
-        let upstream = Upstream::start(move |request, stream| {
-            if request.field("X-Held").is_some() {
-                let (is_open, opened) = &*own;
-                let is_open = is_open.lock().unwrap();
-                drop(
-                    opened
-                        .wait_timeout_while(is_open, DEADLINE, |is_open| !*is_open)
-                        .unwrap(),
-                );
-            }
-            let response = match (&*request.line, &request.content[..]) {
-                ("GET /login HTTP/1.1", _) => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nform",
-                (_, b"right") => "HTTP/1.1 303 See Other\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
-                _ => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong",
-            };
-            write_to(stream, response);
-            Next::Keep
-        });
-        LoginForm { upstream, gate }
-    }
-
-    fn open(&self) {
-        *self.gate.0.lock().unwrap() = true;
-        self.gate.1.notify_all();
-    }
-
-    /// Returns the number of guesses from an address that the form has received.
-    fn guesses(&self, address: &str) -> usize {
-        let all = self.upstream.all();
-        let guesses = all
-            .iter()
-            .filter(|request| request.line.starts_with("POST") && request.field("X-Forwarded-For") == Some(address));
-        guesses.count()
-    }
-}
-
-#[test]
-fn a_login_page_stays_usable_while_the_attacker_is_banned() {
-    const STREAMS: usize = 40;
-    const ATTACKERS: [&str; 2] = ["127.0.0.2", "127.0.0.3"];
-    const VISITORS: [&str; 3] = ["127.0.0.4", "127.0.0.5", "127.0.0.6"];
-    for backend in ["epoll", "io_uring"] {
-        if backend == "io_uring"
-            && let Some(trouble) = rocknet_io::runtime::io_uring_unavailable()
-        {
-            skip(Need::IoUring, &trouble);
-            continue;
-        }
-        let form = LoginForm::start();
-        let ban = "logins = \"5/10m\"\nlogin_paths = [\"/login\"]\nexempt = []";
-        let config = text(&format!("backend = \"{backend}\""), ban, &form.upstream.key());
-        let server = Running::start(folder(), &config);
-        let address = server.address();
-        let log_in = |client: &mut Client, content: &str| {
-            let length = format!("Content-Length: {}", content.len());
-            client.send(request("POST /login", &[&length]) + content);
-            client.response().status
-        };
-        // Visitors are on connections that are open during the attack, and on new ones.
-        let visit = |client: &mut Client, visitor: &str| {
-            assert_eq!(client.get("/login").text(), "form", "{visitor}");
-            assert_eq!(log_in(client, "wrong"), 200, "{visitor}");
-            for _ in 0..6 {
-                assert_eq!(log_in(client, "right"), 303, "{visitor}");
-            }
-        };
-        let mut open: Vec<_> = VISITORS.map(|source| Client::over(stream_from(source, address))).into();
-        for (client, visitor) in open.iter_mut().zip(VISITORS) {
-            visit(client, visitor);
-        }
-        // Many guesses at once: those that may fail before the ban reach the form, and no other.
-        let mut attacks: Vec<_> = ATTACKERS
-            .iter()
-            .map(|source| {
-                let stream = stream_from(source, address);
-                let mut client = Http2::over(stream, address, &h2::client::Builder::new());
-                let responses: Vec<_> = (0..STREAMS)
-                    .map(|_| {
-                        let guess = client.request("POST", "/login").header("x-held", "1");
-                        client.start_request(guess, true).0
-                    })
-                    .collect();
-                (client, responses)
-            })
-            .collect();
-        for (client, responses) in &mut attacks {
-            for response in responses.split_off(5) {
-                let response = client.response(response).unwrap();
-                assert_eq!(response.status, 429, "{backend}");
-                assert!(response.fields.contains_key("retry-after"));
-            }
-        }
-        // The guesses are in progress, and the page is there for all other clients.
-        for (client, visitor) in open.iter_mut().zip(VISITORS) {
-            assert_eq!(client.get("/login").text(), "form", "{visitor}");
-            assert_eq!(log_in(client, "right"), 303, "{visitor}");
-        }
-        form.open();
-        for (client, responses) in attacks {
-            for response in responses {
-                let status = client.response(response).unwrap().status;
-                assert!(status == 200 || status == 403, "{backend}: {status}");
-            }
-        }
-        let begun = Instant::now();
-        while bans(&server).total < 2 {
-            assert!(begun.elapsed() < DEADLINE, "{backend}: {:?}", bans(&server));
-            std::thread::yield_now();
-        }
-        for attacker in ATTACKERS {
-            assert_eq!(form.guesses(attacker), 5, "{backend}: {attacker}");
-            let mut client = Client::over(stream_from(attacker, address));
-            client.send_anyway(request("GET /login", &[]));
-            assert!(client.rest().is_empty(), "{backend}: {attacker}");
-        }
-        for (client, visitor) in open.iter_mut().zip(VISITORS) {
-            assert_eq!(log_in(client, "right"), 303, "{visitor}");
-            let mut new = Client::over(stream_from(visitor, address));
-            assert_eq!(log_in(&mut new, "right"), 303, "{visitor}");
-        }
-        let reasons: Vec<_> = bans(&server).bans.into_iter().map(|ban| ban.reason).collect();
-        assert_eq!(reasons, ["failed logins"; 2], "{backend}");
-    }
-}
-
-#[test]
-fn an_offence_counts_when_its_response_begins() {
-    let gate = Arc::<(Mutex<bool>, Condvar)>::default();
-    let own = Arc::clone(&gate);
-    let upstream = Upstream::start(move |_, stream| {
-        write_to(stream, "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\n\r\nbegin");
-        let (is_open, opened) = &*own;
-        let is_open = is_open.lock().unwrap();
-        drop(
-            opened
-                .wait_timeout_while(is_open, DEADLINE, |is_open| !*is_open)
-                .unwrap(),
-        );
-        write_to(stream, "ended");
-        Next::Keep
-    });
-    let server = Running::start(folder(), &text(FORWARDED, "not_found = \"2/1m\"", &upstream.key()));
-    let mut clients = [server.connect(), server.connect()];
-    for client in &mut clients {
-        client.send(request("GET /x", &[&from(ATTACKER)]));
-        let head = client.head();
-        assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
-    }
-    assert_eq!(bans(&server).total, 1);
-    *gate.0.lock().unwrap() = true;
-    gate.1.notify_all();
-    for client in &mut clients {
-        assert_eq!(client.bytes(10), b"beginended");
-    }
-    // The end of a response counts no second offence.
-    let worst = server.server().registries().bans.worst_clients();
-    assert_eq!(worst[0].not_found, 2);
 }
