@@ -1,9 +1,11 @@
 //! Forward authentication: an authority decides about requests (`auth = { forward = "…" }`).
 
+mod identities;
+mod queries;
+
 use std::net::TcpStream;
 
 use super::access::{AnyResponse, SERVER, fetch};
-use super::support::fastcgi::{self, Peer, SOCKET};
 use super::support::http2::Http2;
 use super::support::refusing_port::RefusingPort;
 use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
@@ -11,9 +13,7 @@ use super::support::{Folder, Running};
 
 over_http3! {
     an_authority_admits_or_answers,
-    identities_replace_the_fields_of_clients,
     nothing_is_open_without_the_authority,
-    cookies_of_the_authority_reach_the_client,
 }
 
 /// Starts an authority that admits the cookie `session=ann` and redirects other clients.
@@ -144,81 +144,6 @@ fn clients_without_a_session_are_sent_to_the_login_page() {
 }
 
 #[test]
-fn queries_have_neither_body_nor_conditions() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("done")));
-    let server = start(&authority, &upstream.key(), "");
-    let fields = [
-        "Cookie: session=ann",
-        "Content-Type: text/plain",
-        "If-None-Match: \"x\"",
-        "Range: bytes=0-1",
-        "X-Forwarded-Uri: /forged",
-        "X_Forwarded_Uri: /forged",
-        "X-Original-URL: http://forged/",
-        "X-Forwarded-Host: forged",
-        "X-Forwarded-For: 192.0.2.1",
-        "X-Real-IP: 192.0.2.1",
-    ];
-    for response in fetch(&server, "POST /public/../form", &fields, "the body") {
-        assert_eq!((response.status, &*response.text), (200, "done"));
-        let (query, sent) = (authority.last(), upstream.last());
-        for name in [
-            "Content-Type",
-            "Content-Length",
-            "If-None-Match",
-            "Range",
-            "X_Forwarded_Uri",
-        ] {
-            assert_eq!(query.field(name), None, "{name}");
-        }
-        assert_eq!(query.field("X-Forwarded-Method"), Some("POST"));
-        assert_eq!(query.field("X-Forwarded-Uri"), Some("/form"));
-        assert!(query.field("X-Original-URL").is_some_and(|url| url.ends_with("/form")));
-        assert_ne!(query.field("X-Forwarded-Host"), Some("forged"));
-        assert_eq!(query.field("X-Forwarded-For"), Some("127.0.0.1"));
-        assert_eq!(query.field("X-Real-IP"), Some("127.0.0.1"));
-        assert_eq!(
-            (&sent.content[..], sent.field("Range")),
-            (&b"the body"[..], Some("bytes=0-1"))
-        );
-    }
-}
-
-#[test]
-fn identities_replace_the_fields_of_clients() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
-    let keys = format!(
-        "{}\nheaders = {{ \"X-User\" = \"{{user}}\" }}\nrule = [{{ header = {{ \"Remote-Groups\" = \"admin\" }}, respond = 200, body = \"forged\" }}]",
-        upstream.key()
-    );
-    let server = start(&authority, &keys, "");
-    let forged = [
-        "Remote-User: root",
-        "remote_user: root",
-        "REMOTE_GROUPS: admin",
-        "Remote-Groups: admin",
-        "Remote-Email: root@test",
-    ];
-    for (cookie, user, groups) in [
-        ("Cookie: session=ann", Some("ann"), Some("a,b")),
-        ("Cookie: session=nameless", None, None),
-    ] {
-        let mut fields = forged.to_vec();
-        fields.push(cookie);
-        for response in fetch(&server, "GET /", &fields, "") {
-            assert_eq!((response.status, &*response.text), (200, "x"));
-            assert_eq!(response.field("X-User"), user);
-        }
-        let (query, sent) = (authority.last(), upstream.last());
-        assert_eq!(query.field("Remote-User"), None);
-        assert_eq!((sent.field("Remote-User"), sent.field("Remote-Groups")), (user, groups));
-        for name in ["remote_user", "REMOTE_GROUPS", "Remote-Email", "X-Other"] {
-            assert_eq!(sent.field(name), None, "{name}");
-        }
-    }
-}
-
-#[test]
 fn an_address_can_suffice_without_an_identity() {
     let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
     let keys = format!("{}\nallow = \"127.0.0.0/8\"\nsatisfy = \"any\"", upstream.key());
@@ -277,205 +202,6 @@ fn nothing_is_open_without_the_authority() {
 }
 
 #[test]
-fn cookies_of_the_authority_reach_the_client() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
-    let text = format!(
-        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
-         [site.default.route.\"/app/*\"]\n{}\n",
-        authority.url(),
-        upstream.key()
-    );
-    let server = Running::start(folder(), &text);
-    // A file, twice because the second response is a prepared one, and an upstream.
-    for path in ["/a.txt", "/a.txt", "/app/", "/"] {
-        let response = server.fetch(&format!("GET {path}"), &["Cookie: session=renewed"]);
-        let cookies = response
-            .fields
-            .iter()
-            .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-        let cookies: Vec<_> = cookies.map(|(_, value)| value.as_str()).collect();
-        assert_eq!(
-            (response.status, cookies),
-            (200, vec!["session=new; Path=/", "b=2"]),
-            "{path}"
-        );
-        let other = server.fetch(&format!("GET {path}"), &["Cookie: session=ann"]);
-        assert_eq!((other.status, other.field("Set-Cookie")), (200, None), "{path}");
-    }
-}
-
-#[test]
-fn responses_are_not_shared_between_identities() {
-    let authority = authority();
-    let upstream = Upstream::start(|request, stream| {
-        let user = request.field("Remote-User").unwrap_or("nobody");
-        let response = format!(
-            "HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: {}\r\n\r\n{user}",
-            user.len()
-        );
-        write_to(stream, response);
-        Next::Keep
-    });
-    let server = start(&authority, &format!("{}\ncache = true", upstream.key()), "");
-    for (cookie, expected) in [
-        ("session=ann", "ann"),
-        ("session=renewed", "bob"),
-        ("session=nameless", "nobody"),
-        ("session=ann", "ann"),
-    ] {
-        let response = server.fetch("GET /", &[&format!("Cookie: {cookie}")]);
-        assert_eq!(response.text(), expected);
-        let status = response.field("Cache-Status").expect("a status");
-        assert!(status.contains("fwd=bypass"), "{status}");
-    }
-}
-
-#[test]
-fn each_route_of_a_request_asks_its_authority() {
-    let (open, strict) = (authority(), authority());
-    let folder = Folder::with(&[("www/index.html", "home"), ("www/in/a.txt", "inside")]);
-    let text = format!(
-        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
-         rule = [{{ path = \"/other\", rewrite = \"/in/a.txt\" }}]\n\
-         [site.default.route.\"/in/*\"]\nauth = {{ forward = \"{}\" }}\n",
-        open.url(),
-        strict.url()
-    );
-    let server = Running::start(folder, &text);
-    for response in fetch(&server, "GET /other", &["Cookie: session=ann"], "") {
-        assert_eq!((response.status, &*response.text), (200, "inside"));
-    }
-    assert_eq!((open.all().len(), strict.all().len()), (2, 2));
-    assert_eq!(strict.last().field("X-Forwarded-Uri"), Some("/other"));
-}
-
-#[test]
-fn routes_with_one_authority_ask_it_once() {
-    let authority = authority();
-    let folder = Folder::with(&[
-        ("www/in/index.html", "inside"),
-        ("www/other/a.txt", "other"),
-        ("www/deep/x.txt", "deep"),
-    ]);
-    let text = format!(
-        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nfallback = \"/in/index.html\"\n\
-         auth = {{ forward = \"{}\" }}\nrule = [{{ path = \"/old\", rewrite = \"/other/a.txt\" }}]\n\
-         [site.default.route.\"/in/*\"]\ncompress = false\n\
-         [site.default.route.\"/other/*\"]\ndeny = \"192.0.2.1\"\n",
-        authority.url()
-    );
-    let server = Running::start(folder, &text);
-    let cookie = "Cookie: session=renewed";
-    for (path, expected) in [
-        ("/deep/x.txt", "deep"),
-        ("/in/", "inside"),
-        ("/none", "inside"),
-        ("/old", "other"),
-        ("/old", "other"),
-    ] {
-        let before = authority.all().len();
-        let response = server.fetch(&format!("GET {path}"), &[cookie]);
-        assert_eq!((response.status, &*response.text()), (200, expected), "{path}");
-        assert_eq!(authority.all().len(), before + 1, "{path}");
-        let cookies = response
-            .fields
-            .iter()
-            .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-        assert_eq!(cookies.count(), 2, "{path}");
-    }
-    assert_eq!(server.fetch("GET /old", &["Cookie: status=500"]).status, 500);
-}
-
-#[test]
-fn responses_of_rules_have_the_cookies_of_the_authority() {
-    let authority = authority();
-    let rules = "rule = [{ path = \"/r\", redirect = \"/a.txt\" }, { path = \"/s\", respond = 404 }]";
-    let server = start(&authority, rules, "");
-    for (path, status) in [("/r", 308), ("/s", 404)] {
-        let response = server.fetch(&format!("GET {path}"), &["Cookie: session=renewed"]);
-        let cookies = response
-            .fields
-            .iter()
-            .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-        let cookies: Vec<_> = cookies.map(|(_, value)| value.as_str()).collect();
-        assert_eq!(
-            (response.status, cookies),
-            (status, vec!["session=new; Path=/", "b=2"]),
-            "{path}"
-        );
-    }
-}
-
-#[test]
-fn the_authority_sees_the_query_of_a_target_without_a_path() {
-    let authority = authority();
-    let server = start(&authority, "", "");
-    let mut client = server.connect();
-    client.send("GET http://localhost?secret=1 HTTP/1.1\r\nHost: localhost\r\nCookie: session=ann\r\n\r\n");
-    assert_eq!(client.response().text(), "home");
-    let seen = authority.last();
-    assert_eq!(seen.field("X-Forwarded-Uri"), Some("/?secret=1"));
-    assert_eq!(seen.field("X-Original-URL"), Some("http://localhost/?secret=1"));
-}
-
-#[test]
-fn access_logs_have_the_identity_of_the_authority() {
-    let (authority, folder) = (authority(), folder());
-    let log = folder.path("access.log");
-    let upstream = Upstream::responding_with(ok("x"));
-    let text = format!(
-        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
-         log = {{ access = \"{}\", format = '{{target}} {{request.header.Remote-Groups}}' }}\n\
-         [site.default.route.\"/app/*\"]\n{}\n",
-        authority.url(),
-        log.display(),
-        upstream.key()
-    );
-    let server = Running::start(folder, &text);
-    for path in ["/a.txt", "/a.txt", "/app/x", "/none"] {
-        server.fetch(&format!("GET {path}"), &["Cookie: session=ann", "Remote-Groups: admin"]);
-    }
-    let (server, _folder) = server.take();
-    server.stop();
-    let lines = std::fs::read_to_string(&log).unwrap();
-    assert_eq!(lines, "/a.txt a,b\n/a.txt a,b\n/app/x a,b\n/none a,b\n");
-}
-
-#[test]
-fn applications_get_the_user_and_no_forged_variables() {
-    let folder = folder();
-    let _peer = Peer::start(&folder.path(SOCKET), |request, stream| {
-        let names = [
-            "REMOTE_USER",
-            "AUTH_TYPE",
-            "HTTP_REMOTE_USER",
-            "HTTP_REMOTE_GROUPS",
-            "HTTP_REMOTE_EMAIL",
-            // It may be a token for the application, too.
-            "HTTP_AUTHORIZATION",
-        ];
-        let values: Vec<_> = names.iter().map(|name| request.variable(name)).collect();
-        let text = format!("Content-Type: text/plain\r\n\r\n{}", values.join("|"));
-        fastcgi::write_to(stream, fastcgi::response(text.as_bytes()));
-        fastcgi::Next::Keep
-    });
-    let authority = authority();
-    let text = format!(
-        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nfastcgi = \"unix:{SOCKET}\"\nauth = {{ forward = \"{}\" }}\n",
-        authority.url()
-    );
-    let server = Running::start(folder, &text);
-    let fields = [
-        "Cookie: session=ann",
-        "Remote_User: root",
-        "Remote-Email: root",
-        "Remote.Groups: root",
-        "Authorization: Bearer token",
-    ];
-    assert_eq!(server.fetch("GET /", &fields).text(), "ann||ann|a,b||Bearer token");
-}
-
-#[test]
 fn tunnels_are_opened_for_admitted_clients_alone() {
     let authority = authority();
     let upstream = Upstream::start(|_, stream| {
@@ -514,42 +240,4 @@ fn tunnels_are_opened_for_admitted_clients_alone() {
     assert_eq!(status.as_u16(), 302);
     assert_eq!(authority.last().field("X-Forwarded-Method"), Some("GET"));
     assert_eq!(upstream.all().len(), 1);
-}
-
-#[test]
-fn clients_remove_no_field_of_the_server() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
-    let server = start(&authority, &upstream.key(), "");
-    let fields = [
-        "Cookie: session=ann",
-        "Connection: X-Forwarded-Uri, X-Original-URI, Remote-Groups, X-Hop",
-        "X-Hop: 1",
-    ];
-    assert_eq!(server.fetch("GET /admin", &fields).status, 200);
-    let (query, sent) = (authority.last(), upstream.last());
-    assert_eq!(query.field("X-Forwarded-Uri"), Some("/admin"));
-    assert_eq!(query.field("X-Original-URI"), Some("/admin"));
-    assert_eq!(sent.field("Remote-Groups"), Some("a,b"));
-    assert_eq!((query.field("X-Hop"), sent.field("X-Hop")), (None, None));
-}
-
-#[test]
-fn open_routes_pass_no_forged_identity() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
-    let keys = format!("{}\n[site.default.route.\"/open\"]\nauth = false", upstream.key());
-    let server = start(&authority, &keys, ", user_field = \"X-Name\"");
-    let forged = [
-        "Remote-User: root",
-        "remote_groups: admin",
-        "X.Name: root",
-        "X-Name: root",
-    ];
-    for response in fetch(&server, "GET /open", &forged, "") {
-        assert_eq!((response.status, &*response.text), (200, "x"));
-        let sent = upstream.last();
-        for name in ["Remote-User", "remote_groups", "X.Name", "X-Name"] {
-            assert_eq!(sent.field(name), None, "{name}");
-        }
-    }
-    assert_eq!(authority.all().len(), 0);
 }
