@@ -186,9 +186,7 @@ impl ConnectionInfo {
         let upstream = context.and_then(|context| context.upstream.get());
         let record = Record {
             client,
-            user: context
-                .and_then(|context| context.user.get())
-                .map(|user| user.as_bytes()),
+            user: context.and_then(|context| context.user()).map(|user| user.as_bytes()),
             method: request.map_or(b"", |request| request.method_name),
             target: request.map_or(b"", |request| request.target),
             version: request.map_or("", |request| request.version.as_str()),

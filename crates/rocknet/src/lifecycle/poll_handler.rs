@@ -66,7 +66,6 @@ impl ActiveExchange {
                 close,
             },
             Ok(CompletedResponse::Cached(entry, request, of_handler)) => {
-                context.set_user(of_handler.user.get().cloned());
                 let started = catch_unwind(AssertUnwindSafe(|| {
                     pipeline::respond_from_entry(worker, of_handler, &entry, &request.view(), responder)
                 }));

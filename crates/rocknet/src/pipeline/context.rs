@@ -51,8 +51,11 @@ pub struct RequestContext {
     /// Copy of the request, set if a handler, the access log or a trace needs it. `None` if none of them does, or if
     /// the received bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
-    /// Request as admitted, after a wait: with the fields of an authority, and without the signature of its URL.
+    /// Request as admitted at a further route, without the signature of its URL.
     pub admitted_request: OnceCell<Rc<OwnedRequest>>,
+    /// Context of the request after a wait, which has the request as admitted and the user. The connection keeps only
+    /// the context before the wait, so that one keeps the other until the request ends. Set only after a wait.
+    pub resumed: OnceCell<Rc<RequestContext>>,
     /// Client that sent the request; set for requests that reach a handler, and if the server trusts a proxy.
     pub client: Option<Client>,
     /// Client and connection; set only if the header fields of the route have placeholders, or the site has guards.
@@ -60,7 +63,7 @@ pub struct RequestContext {
     /// Identifier of the request. It is known here if a placeholder of the configuration needs it.
     pub id: RequestId,
     /// Authenticated user; set once the request has passed access control.
-    pub user: OnceCell<Arc<str>>,
+    user: OnceCell<Arc<str>>,
     /// Guards that have admitted the request. Each guard decides once about a request.
     pub guards: RefCell<Vec<Arc<dyn Guard>>>,
     /// Identities that authorities have established. Their cookies are added to the response.
@@ -139,6 +142,7 @@ impl RequestContext {
             access_log: access_log(config, config.default_site(local)),
             request: None,
             admitted_request: OnceCell::new(),
+            resumed: OnceCell::new(),
             client: None,
             connection: None,
             id: RequestId::default(),
@@ -217,6 +221,7 @@ impl RequestContext {
             access_log,
             request: (access_log.is_some() || config.tracer.is_some()).then(owned),
             admitted_request: OnceCell::new(),
+            resumed: OnceCell::new(),
             client: None,
             connection: None,
             id: RequestId::default(),
@@ -256,7 +261,14 @@ impl RequestContext {
 
     /// Returns the request for the access log and for traces.
     pub fn logged_request(&self) -> Option<&Rc<OwnedRequest>> {
-        self.admitted_request.get().or(self.request.as_ref())
+        let resumed = self.resumed.get().and_then(|resumed| resumed.logged_request());
+        resumed.or_else(|| self.admitted_request.get().or(self.request.as_ref()))
+    }
+
+    /// Returns the authenticated user.
+    pub fn user(&self) -> Option<&Arc<str>> {
+        let resumed = self.resumed.get().and_then(|resumed| resumed.user());
+        resumed.or_else(|| self.user.get())
     }
 
     /// Returns the client; `None` if it was not needed until now.
@@ -281,7 +293,7 @@ impl RequestContext {
             client: Some(client),
             peer,
             tls: secure.map(|secure| &**secure.tls_info()),
-            user: self.user.get().map(|user| &**user),
+            user: self.user().map(|user| &**user),
             site: self.site_name(),
             id: &self.id,
             status: None,

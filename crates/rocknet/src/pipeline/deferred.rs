@@ -102,16 +102,12 @@ impl DeferredRequest {
             length,
         };
         let started = begin(worker, &incoming, decisions, &mut opened);
-        context.set_user(started.context.user.get().cloned());
-        if let Some(request) = started.context.logged_request() {
-            let _ = context.admitted_request.set(Rc::clone(request));
-        }
         if let Some(trace) = started.context.trace.get() {
             // The upstream gets this trace, so the span of the request belongs to it too.
             let _ = context.trace.set(trace.clone());
         }
-        // The connection keeps only the first context until the request ends.
-        context.held.keep(Rc::clone(&started.context.held));
+        // The handler can still find the user, or remove a signature, at a further route.
+        let _ = context.resumed.set(Rc::clone(&started.context));
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),
             ResponseState::Ready(response) => RoutingResult::Response(response),

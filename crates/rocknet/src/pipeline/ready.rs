@@ -95,7 +95,7 @@ pub(super) fn keep<F>(
         && matches!(incoming.request.method, Method::Get | Method::Head)
         // Neither the fields of the route nor its bandwidth depend on the request.
         && started.context.route.as_ref().is_some_and(|route| !route.has_placeholders)
-        && started.context.user.get().is_none()
+        && started.context.user().is_none()
         && started.context.identities.borrow().is_empty()
     {
         keep_hit(worker, key, incoming, routes, endpoint, response);

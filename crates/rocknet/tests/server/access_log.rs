@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use super::access::{auth, basic};
+use super::support::fastcgi::{Next, Peer, SOCKET, response, write_to};
 use super::support::folder::Folder;
 use super::support::running::Running;
 
@@ -290,4 +292,30 @@ fn a_line_can_be_json_of_the_operator() {
         record["seconds"].as_f64().is_some_and(|seconds| seconds < 60.0),
         "{record}"
     );
+}
+
+#[test]
+fn the_user_whom_the_route_of_a_script_admits_is_logged() {
+    let folder = Folder::with(&[("www/b/index.php", "<?php")]);
+    let log = folder.path("access.log");
+    let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
+        write_to(stream, response(b"A: b\r\n\r\nhello"));
+        Next::Keep
+    });
+    // The rule lets the request wait for a lookup before its handler is known.
+    let keys = format!(
+        "php = \"unix:{SOCKET}\"\nlog = {{ access = \"{}\" }}\n\
+         rule = [{{ path = \"/b/*\", exists = \"nothing\", rewrite = \"/none\" }}]\n\
+         [site.default.route.\"/b/index.php\"]\n{}\n",
+        log.display(),
+        auth()
+    );
+    let server = Running::site(folder, &keys);
+    for _ in 0..2 {
+        assert_eq!(server.fetch("GET /b/", &[&basic("bob", "secret")]).text(), "hello");
+    }
+    let (server, _folder) = server.take();
+    server.stop();
+    let text = fs::read_to_string(&log).expect("an access log");
+    assert_eq!(text.matches(" - bob [").count(), 2, "{text}");
 }

@@ -8,7 +8,7 @@ use rocknet::signed_url::{SignedRequest, SigningKeys, Terms, Verdict};
 use rocknet::url_keys;
 use rocknet_config::url_keys::UrlKey;
 
-use super::access::{SERVER, fetch};
+use super::access::{SERVER, auth, basic, fetch};
 use super::support::upstream::{Next, Upstream, write_to};
 use super::support::{Folder, Running};
 
@@ -274,6 +274,29 @@ fn access_logs_have_no_signature_that_the_route_of_an_index_file_admits() {
     server.stop();
     let text = fs::read_to_string(&log).unwrap();
     assert_eq!(text.matches("GET /dl/ HTTP/1.1\" 200").count(), 2, "{text}");
+}
+
+#[test]
+fn access_logs_have_no_signature_that_is_admitted_after_a_password() {
+    let folder = folder();
+    let log = folder.path("access.log");
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nlog = {{ access = \"{}\" }}\n{}\n\
+         [site.default.route.\"/dl/index.html\"]\n{SIGNED}\n",
+        log.display(),
+        auth()
+    );
+    let server = Running::start(folder, &text);
+    // The first request waits for the verification of the password.
+    for _ in 0..2 {
+        let response = server.fetch(&signed("GET /dl/"), &[&basic("bob", "secret")]);
+        assert_eq!((response.status, &*response.text()), (200, "list"));
+    }
+    let (server, _folder) = server.take();
+    server.stop();
+    let text = fs::read_to_string(&log).unwrap();
+    assert_eq!(text.matches("GET /dl/ HTTP/1.1\" 200").count(), 2, "{text}");
+    assert_eq!(text.matches(" - bob [").count(), 2, "{text}");
 }
 
 #[test]
