@@ -92,8 +92,10 @@ impl ForwardedInfo<'_> {
     }
 }
 
+/// Returns the last line of a field, because the client may have written the lines before it.
 fn value<'a>(fields: Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
-    fields.get(name).filter(|value| !value.is_empty()).map(Cow::Borrowed)
+    let lines = fields.get_all(name).filter(|value| !value.is_empty());
+    lines.last().map(Cow::Borrowed)
 }
 
 #[cfg(test)]
@@ -206,5 +208,21 @@ mod tests {
                 "{peer} {lines:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_nearest_proxy_has_written_the_last_line() {
+        let fields: [(KnownField, &[u8]); 5] = [
+            (KnownField::XForwardedHost, b"evil.test"),
+            (KnownField::XForwardedProto, b"http"),
+            (KnownField::XForwardedHost, b"a.test"),
+            (KnownField::XForwardedProto, b"https"),
+            (KnownField::XForwardedProto, b""),
+        ];
+        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
+        let peer = Client::Local;
+        let info = resolve(&server(TrustedField::XForwardedFor), peer, request.view().fields);
+        assert_eq!(info.host.as_deref(), Some(&b"a.test"[..]));
+        assert_eq!(info.proto.as_deref(), Some(&b"https"[..]));
     }
 }
