@@ -171,6 +171,12 @@ pub trait Guard: Send + Sync {
         false
     }
 
+    /// Returns true for the name of a cookie that only the guard needs, such as that of a session. Handlers get
+    /// requests without it.
+    fn hides_cookie(&self, _name: &[u8]) -> bool {
+        false
+    }
+
     /// Returns true if the guard counts the requests that it admits, so that [`Guard::count_cached`] has to be called.
     fn counts(&self) -> bool {
         false

@@ -7,6 +7,12 @@ use crate::cookies;
 /// Number of bytes of the hash in the name of a cookie.
 const NAME_BYTES: usize = 4;
 
+/// Beginning of the purpose of a cookie with a session.
+const SESSION: &str = "session-";
+
+/// Beginning of the purpose of a cookie with a login.
+const LOGIN: &str = "login-";
+
 /// Cookies of one client registration at one site. The cookies of other registrations have other names, and their
 /// values cannot be opened in the context of this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +38,22 @@ impl CookieKind {
 
     /// Returns the name of the cookie with the session.
     pub fn session_name(&self, is_secure: bool) -> String {
-        cookies::name(&format!("session-{}", self.short()), is_secure)
+        cookies::name(&format!("{SESSION}{}", self.short()), is_secure)
     }
 
     /// Returns the name of the cookie of a login. `label`: see [`PendingLogin::label`](crate::PendingLogin::label).
     pub fn login_name(&self, label: &str, is_secure: bool) -> String {
-        cookies::name(&format!("login-{}-{label}", self.short()), is_secure)
+        cookies::name(&format!("{LOGIN}{}-{label}", self.short()), is_secure)
+    }
+
+    /// Returns true for the name of a cookie with a part of a session, or with a login, of this registration.
+    pub fn has_name(&self, name: &[u8]) -> bool {
+        let kind = cookies::kind(name).unwrap_or_default();
+        let mut rests = [SESSION, LOGIN].into_iter().filter_map(|purpose| {
+            kind.strip_prefix(purpose.as_bytes())?
+                .strip_prefix(self.short().as_bytes())
+        });
+        rests.any(|rest| rest.is_empty() || rest.starts_with(b"-"))
     }
 
     /// Returns the context in which the value of a cookie is sealed; see [`KeyRing::seal`](crate::KeyRing::seal).
@@ -72,6 +88,33 @@ mod tests {
             ];
             let contexts: std::collections::BTreeSet<_> = names.iter().map(|name| kind.context(name)).collect();
             assert_eq!(contexts.len(), names.len());
+        }
+    }
+
+    #[test]
+    fn cookies_are_known_by_their_names() {
+        let (own, other) = (CookieKind::of(&["a"]), CookieKind::of(&["b"]));
+        let session = own.session_name(false);
+        for name in [
+            &session,
+            &format!("{session}-1"),
+            &own.session_name(true),
+            &own.login_name("a", true),
+        ] {
+            let found = [&own, &other].map(|kind| kind.has_name(name.as_bytes()));
+            assert_eq!(found, [true, false], "{name}");
+        }
+        for name in [
+            "",
+            "session",
+            "rocknet-",
+            "rocknet-session-",
+            &format!("{session}x"),
+            &format!("x{session}"),
+            &session["rocknet-".len()..],
+            &session.to_uppercase(),
+        ] {
+            assert!(!own.has_name(name.as_bytes()), "{name}");
         }
     }
 }

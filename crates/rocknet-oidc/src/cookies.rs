@@ -42,10 +42,15 @@ pub fn pairs<'a>(lines: &[&'a [u8]]) -> impl Iterator<Item = (&'a [u8], &'a [u8]
     })
 }
 
+/// Returns the purpose of a cookie of this crate, as passed to [`name()`]; `None` for the name of another cookie.
+pub(crate) fn kind(name: &[u8]) -> Option<&[u8]> {
+    let name = name.strip_prefix(HOST_PREFIX.as_bytes()).unwrap_or(name);
+    name.strip_prefix(OWN_PREFIX.as_bytes())
+}
+
 /// Returns true for the name of a cookie of this crate, or a `Set-Cookie` value with such a name.
 pub fn is_own(name: &[u8]) -> bool {
-    let name = name.strip_prefix(HOST_PREFIX.as_bytes()).unwrap_or(name);
-    name.starts_with(OWN_PREFIX.as_bytes())
+    kind(name).is_some()
 }
 
 /// Returns the value of the first cookie with a name.

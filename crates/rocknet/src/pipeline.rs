@@ -38,6 +38,7 @@ mod finish;
 mod further_routes;
 mod handle;
 mod handler_timeout;
+mod hidden_cookies;
 mod immediate;
 mod incoming;
 mod interface;

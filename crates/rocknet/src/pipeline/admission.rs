@@ -25,6 +25,7 @@ use rocknet_proto::status::Status;
 use super::facts::LookupResult;
 use super::file_rules::FileGuard;
 use super::further_routes::Entered;
+use super::hidden_cookies;
 use super::incoming::IncomingRequest;
 use super::path_endpoints;
 use super::route::{self, Resolved};
@@ -241,6 +242,10 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
         }
         Hit::Endpoint(endpoint) => {
             found = find()?;
+            // The slow path removes these cookies from the request before its handler gets it.
+            if hidden_cookies::are_in(incoming.request.fields, &found) {
+                return None;
+            }
             (&found, &endpoint.route)
         }
     };

@@ -13,6 +13,7 @@ use super::context::RequestContext;
 use super::finish::{refuse, respond};
 use super::further_routes;
 use super::handler_timeout::HandlerTimeout;
+use super::hidden_cookies;
 use super::immediate;
 use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
@@ -130,10 +131,13 @@ where
     let values = incoming.values(worker, config, &route.label.site, user.as_deref());
     let route_response = immediate::route_response(endpoint, request, &path, &values);
     let is_from_handler = route_response.is_none();
+    let has_hidden = hidden_cookies::are_in(request.fields, &endpoint.guards);
+    let mut stripped = has_hidden.then(|| Rc::new(hidden_cookies::removed(&(incoming.owned)(), &endpoint.guards)));
+    let view = stripped.as_ref().map(|stripped| stripped.view());
     let response = route_response.or_else(|| {
         handler.handle_now(&ExchangeRef {
             services: worker,
-            request,
+            request: view.as_ref().unwrap_or(request),
             has_body: incoming.has_body,
             path: &path,
             is_file_path,
@@ -171,8 +175,10 @@ where
     if let Some(tracer) = &config.tracer {
         let trace = tracer.begin(request);
         owned = traces::with_context(&owned, &trace);
+        stripped = stripped.map(|stripped| traces::with_context(&stripped, &trace));
         let _ = context.trace.set(Box::new(trace));
     }
+    // Guards of further routes need the hidden cookies.
     context.request = Some(Rc::clone(&owned));
     context.client = Some(client);
     let context = Rc::new(context);
@@ -188,7 +194,7 @@ where
         services: Rc::clone(worker.services()),
         client,
         peer: incoming.peer,
-        request: owned,
+        request: stripped.unwrap_or(owned),
         body,
         interim,
         path: path.into(),

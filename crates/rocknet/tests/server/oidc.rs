@@ -1,6 +1,7 @@
 //! Login by OpenID Connect (`auth = { oidc = "…" }`), with a provider whose tokens the tests falsify.
 
 mod callbacks;
+mod cookies;
 mod provider;
 mod sessions;
 mod tokens;

@@ -72,6 +72,11 @@ impl OidcClient {
         self.cookie_kind == other.cookie_kind && paths(self) == paths(other)
     }
 
+    /// Returns true for the name of a cookie with a session or a login of this client.
+    pub fn has_cookie(&self, name: &[u8]) -> bool {
+        self.cookie_kind.has_name(name)
+    }
+
     /// Returns the session of a request, if it is valid.
     pub fn session(&self, scope: &RequestScope<'_>) -> Option<LoginSession> {
         let name = self.cookie_kind.session_name(scope.is_secure);

@@ -68,6 +68,11 @@ impl Guard for LoginEndpoints {
         }
     }
 
+    /// An application could use the session of a user at other routes of the site.
+    fn hides_cookie(&self, name: &[u8]) -> bool {
+        self.clients.iter().any(|client| client.has_cookie(name))
+    }
+
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         (!self.is_endpoint(context.request.path)).then_some(None)
     }
