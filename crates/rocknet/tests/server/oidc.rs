@@ -2,6 +2,7 @@
 
 mod callbacks;
 mod cookies;
+mod lifetimes;
 mod provider;
 mod sessions;
 mod tokens;
