@@ -1,5 +1,6 @@
 //! Login by OpenID Connect (`auth = { oidc = "…" }`), with a provider whose tokens the tests falsify.
 
+mod applications;
 mod callbacks;
 mod cookies;
 mod lifetimes;
