@@ -1,6 +1,7 @@
 //! Login by OpenID Connect (`auth = { oidc = "…" }`), with a provider whose tokens the tests falsify.
 
 mod applications;
+mod behind_proxy;
 mod callbacks;
 mod cookies;
 mod lifetimes;
@@ -75,7 +76,13 @@ impl Browser {
     }
 
     fn open(&mut self, server: &Running, target: &str) -> AnyResponse {
-        let response = server.fetch(&format!("GET {target}"), &[PAGE, &self.field()]);
+        self.open_with(server, target, &[])
+    }
+
+    /// Opens a page with more fields in the request.
+    fn open_with(&mut self, server: &Running, target: &str, fields: &[&str]) -> AnyResponse {
+        let cookie = self.field();
+        let response = server.fetch(&format!("GET {target}"), &[&[PAGE, &cookie], fields].concat());
         self.store(&response.fields);
         AnyResponse {
             status: response.status,

@@ -37,8 +37,17 @@ pub struct State {
     pub issuer: Option<String>,
     /// Members that are added to the metadata.
     pub metadata: Map<String, Value>,
-    /// Nonce and code challenge of each code that was not used yet.
-    codes: HashMap<String, (String, String)>,
+    /// Host in the address of the callback.
+    pub host: &'static str,
+    /// Logins whose code was not used yet.
+    codes: HashMap<String, ConfirmedLogin>,
+}
+
+/// Login that the user has confirmed.
+struct ConfirmedLogin {
+    nonce: String,
+    challenge: String,
+    redirect_uri: String,
 }
 
 impl Provider {
@@ -52,6 +61,7 @@ impl Provider {
             status: 200,
             issuer: None,
             metadata: Map::new(),
+            host: "localhost",
             codes: HashMap::new(),
         }));
         let shared = Arc::clone(&state);
@@ -85,12 +95,16 @@ impl Provider {
         assert!(query["scope"].split(' ').any(|scope| scope == "openid"));
         let mut state = self.state();
         let code = format!("code-{}", state.codes.len());
-        let pending = (query["nonce"].clone(), query["code_challenge"].clone());
-        state.codes.insert(code.clone(), pending);
-        let (_, path) = query["redirect_uri"]
-            .split_once("://localhost")
-            .expect("the host of the tests");
-        format!("{path}?code={code}&state={}", query["state"])
+        let login = ConfirmedLogin {
+            nonce: query["nonce"].clone(),
+            challenge: query["code_challenge"].clone(),
+            redirect_uri: query["redirect_uri"].clone(),
+        };
+        let (_, address) = login.redirect_uri.split_once("://").expect("a URL");
+        let path = address.strip_prefix(state.host).expect("the host of the site");
+        let callback = format!("{path}?code={code}&state={}", query["state"]);
+        state.codes.insert(code, login);
+        callback
     }
 
     /// Returns the number of requests to an endpoint.
@@ -161,19 +175,18 @@ fn token(state: &mut State, request: &ReceivedRequest, own: &str) -> (u16, Value
     // "app:the+secret".
     assert_eq!(request.field("Authorization"), Some("Basic YXBwOnRoZStzZWNyZXQ="));
     assert_eq!(form["grant_type"], "authorization_code");
-    let (_, redirect_uri) = form["redirect_uri"].split_once("://").expect("a URL");
-    assert!(redirect_uri.starts_with("localhost/"), "{form:?}");
-    let Some((nonce, challenge)) = state.codes.remove(&form["code"]) else {
+    let Some(login) = state.codes.remove(&form["code"]) else {
         return (400, json!({ "error": "invalid_grant" }));
     };
+    assert_eq!(form["redirect_uri"], login.redirect_uri);
     let hash = digest::digest(&digest::SHA256, form["code_verifier"].as_bytes());
-    assert_eq!(base64url(hash.as_ref()), challenge);
+    assert_eq!(base64url(hash.as_ref()), login.challenge);
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .expect("a time")
         .as_secs();
     let claims = json!({
-        "iss": own, "aud": CLIENT.0, "sub": "user-1", "nonce": nonce, "iat": now, "exp": now + 300,
+        "iss": own, "aud": CLIENT.0, "sub": "user-1", "nonce": login.nonce, "iat": now, "exp": now + 300,
         "name": "Ann Ä", "email": "ann@a.test", "email_verified": true, "groups": ["staff", "b"],
     });
     let mut claims = claims.as_object().expect("an object").clone();
