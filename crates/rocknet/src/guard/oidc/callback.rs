@@ -294,13 +294,13 @@ impl Work {
             ..FetchRequest::get(url, client.settings.timeout)
         });
         let response = response.await?;
-        let status = response.status;
-        let userinfo = Some(&response.body)
-            .filter(|_| status == 200)
-            .and_then(|body| Claims::parse(body));
-        let Some(userinfo) = userinfo else {
-            let reason = format_args!("its userinfo endpoint responds with status {status} and without a JSON object");
+        if response.status != 200 {
+            let status = response.status;
+            let reason = format_args!("its userinfo endpoint responds with status {status}");
             return Err(ProviderFailure::invalid(reason).into());
+        }
+        let Some(userinfo) = Claims::parse(&response.body) else {
+            return Err(ProviderFailure::invalid("its userinfo endpoint sends no JSON object").into());
         };
         match claims.complete(userinfo) {
             true => Ok(()),

@@ -21,5 +21,6 @@ pub(super) fn with_cookies(mut response: Response, cookies: &[String]) -> Respon
 /// Returns the response to a login for which the provider is needed and does not work.
 pub(super) fn unavailable(client: &OidcClient, failure: &ProviderFailure) -> Response {
     client.log("the provider of `oidc` does not work", failure);
-    uncached(fixed::error(failure.status))
+    let hint = "This site needs its login provider, which does not work at the moment.";
+    uncached(fixed::replaceable(fixed::error_with_hint(failure.status, Some(hint))))
 }

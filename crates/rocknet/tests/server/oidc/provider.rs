@@ -31,6 +31,8 @@ pub struct State {
     pub claims: Map<String, Value>,
     /// Response of the userinfo endpoint.
     pub userinfo: Value,
+    /// Status of that response.
+    pub userinfo_status: u16,
     /// Status of all responses, if it is not 200.
     pub status: u16,
     /// Issuer in the metadata, if it is another one.
@@ -58,6 +60,7 @@ impl Provider {
             algorithm: "ES256",
             claims: Map::new(),
             userinfo: json!({ "sub": "user-1" }),
+            userinfo_status: 200,
             status: 200,
             issuer: None,
             metadata: Map::new(),
@@ -136,7 +139,9 @@ fn respond(state: &mut State, request: &ReceivedRequest, stream: &mut TcpStream)
         "/.well-known/openid-configuration" => (200, metadata(state, &own)),
         "/keys" => (200, keys(state)),
         "/token" => token(state, request, &own),
-        "/userinfo" if request.field("Authorization") == Some("Bearer access") => (200, state.userinfo.clone()),
+        "/userinfo" if request.field("Authorization") == Some("Bearer access") => {
+            (state.userinfo_status, state.userinfo.clone())
+        }
         _ => (404, Value::Null),
     };
     let status = if state.status == 200 { status } else { state.status };

@@ -74,3 +74,52 @@ fn claims_are_completed_by_the_userinfo_endpoint() {
     provider.state().userinfo = json!({ "sub": "user-2", "realm": { "roles": ["admins"] } });
     assert_eq!(Browser::default().log_in(&server, &provider, "/").status, 502);
 }
+
+#[test]
+fn a_userinfo_endpoint_that_fails_refuses_the_login() {
+    let check = |provider: &Provider, server: &Running, what: &str, status: u16| {
+        let mut browser = Browser::default();
+        let response = browser.log_in(server, provider, "/");
+        assert_eq!(response.status, status, "{what}: {}", response.text);
+        let is_clear = response.text.contains("its login provider, which does not work");
+        assert!(is_clear, "{what}: {}", response.text);
+        assert_eq!(response.field("Cache-Control"), Some("no-store"), "{what}");
+        assert_eq!((browser.0.len(), response.field("Location")), (0, None), "{what}");
+        assert_eq!(browser.open(server, "/a.txt").status, 302, "{what}");
+    };
+    let provider = Provider::start();
+    // The ID token alone would suffice for a session without groups.
+    provider.claim("groups", Value::Null);
+    let server = start(&provider, "", "");
+    for (status, body) in [
+        (500, json!({ "sub": "user-1" })),
+        (401, json!({ "error": "invalid_token" })),
+        (302, Value::Null),
+        (201, json!({ "sub": "user-1" })),
+        (200, Value::Null),
+        (200, json!([{ "sub": "user-1" }])),
+        (200, json!({ "groups": ["admins"] })),
+        (200, json!({ "sub": "user-2", "groups": ["admins"] })),
+    ] {
+        provider.state().userinfo_status = status;
+        provider.state().userinfo = body.clone();
+        check(&provider, &server, &format!("{status} {body}"), 502);
+    }
+    assert_eq!(provider.requests("/userinfo"), 8);
+    provider.state().userinfo = json!({ "sub": "user-1" });
+    assert_eq!(Browser::default().log_in(&server, &provider, "/").status, 302);
+    // One that is silent, and one that cannot be reached.
+    let silent = Upstream::raw(|stream| {
+        let mut room = [0; 4096];
+        while std::io::Read::read(&mut &stream, &mut room).is_ok_and(|got| got > 0) {}
+    });
+    let closed = RefusingPort::new();
+    for (url, status) in [(silent.url(), 504), (format!("http://{}", closed.address()), 502)] {
+        let provider = Provider::start();
+        provider.claim("groups", Value::Null);
+        let endpoint = ("userinfo_endpoint".to_owned(), json!(format!("{url}/userinfo")));
+        provider.state().metadata.extend([endpoint]);
+        let server = start(&provider, ", timeout = \"500ms\"", "");
+        check(&provider, &server, &url, status);
+    }
+}
