@@ -1,5 +1,5 @@
-//! Verifier and session tickets of one handshake that requests a client certificate. A ticket ends with the certificate
-//! that was verified when the session began.
+//! Verifier and session tickets of one handshake that requests a client certificate. A ticket ends with the first
+//! certificate to expire of the chain that was verified when the session began.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const END_LENGTH: usize = 8;
 /// Session tickets of one handshake.
 pub(super) struct ClientTickets {
     cipher: Arc<TicketCipher>,
-    /// End of the validity of the client's certificate, in seconds of Unix time; the maximum without a certificate.
+    /// End of the validity of the client's chain, in seconds of Unix time; the maximum without a certificate.
     ends: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl ProducesTickets for ClientTickets {
         let plain = self.cipher.decrypt(ticket)?;
         let (ends, session) = plain.split_first_chunk::<END_LENGTH>()?;
         let ends = u64::from_be_bytes(*ends);
-        // The tickets of a resumed session end with the same certificate.
+        // The tickets of a resumed session end at the same time.
         self.ends.store(ends, Ordering::Relaxed);
         (UnixTime::now().as_secs() <= ends).then(|| session.to_vec())
     }
@@ -103,7 +103,10 @@ impl ClientCertVerifier for ClientVerifier {
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
         // A certificate whose validity cannot be read is not remembered for a resumed session.
-        let ends = end_of_validity(end_entity).unwrap_or(0);
+        let own = end_of_validity(end_entity).unwrap_or(0);
+        // The client may send certificates that are not part of the verified path. Only these can have expired.
+        let others = intermediates.iter().filter_map(|der| end_of_validity(der));
+        let ends = others.filter(|end| *end >= now.as_secs()).fold(own, u64::min);
         self.tickets.ends.store(ends, Ordering::Relaxed);
         Ok(verified)
     }

@@ -17,6 +17,8 @@ pub struct Authority {
     pub pem: String,
     der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
+    /// Certificates from this authority up to the root, without the root.
+    chain: Vec<CertificateDer<'static>>,
 }
 
 /// Certificate of a server or client, with its key. `cert` and `key` are in PEM format.
@@ -24,6 +26,8 @@ pub struct Leaf {
     pub cert: String,
     pub key: String,
     pub der: CertificateDer<'static>,
+    /// Certificates of intermediate authorities, which a client sends after its own.
+    pub chain: Vec<CertificateDer<'static>>,
     key_der: Vec<u8>,
 }
 
@@ -44,6 +48,24 @@ impl Authority {
         Authority {
             pem: cert.pem(),
             der: cert.der().clone(),
+            issuer: Issuer::new(params, key),
+            chain: Vec::new(),
+        }
+    }
+
+    /// Issues the certificate of an intermediate authority, with what `edit` changes.
+    pub fn intermediate(&self, edit: impl FnOnce(&mut CertificateParams)) -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "intermediate");
+        edit(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        let cert = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let own = cert.der().clone();
+        Authority {
+            pem: cert.pem(),
+            chain: std::iter::once(own.clone()).chain(self.chain.clone()).collect(),
+            der: own,
             issuer: Issuer::new(params, key),
         }
     }
@@ -117,6 +139,7 @@ impl Authority {
             cert: cert.pem(),
             key: key.serialize_pem(),
             der: cert.der().clone(),
+            chain: self.chain.clone(),
             key_der: key.serialize_der(),
         }
     }

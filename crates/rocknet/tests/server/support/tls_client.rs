@@ -52,9 +52,12 @@ impl<'w> TlsClient<'w> {
             .with_root_certificates(self.roots.clone());
         let mut config = match self.own {
             None => builder.with_no_client_auth(),
-            Some(leaf) => builder
-                .with_client_auth_cert(vec![leaf.der.clone()], leaf.private_key())
-                .expect("a certificate of the client's own"),
+            Some(leaf) => {
+                let chain = std::iter::once(&leaf.der).chain(&leaf.chain).cloned().collect();
+                builder
+                    .with_client_auth_cert(chain, leaf.private_key())
+                    .expect("a certificate of the client's own")
+            }
         };
         config.enable_sni = self.sni;
         config.alpn_protocols = self.alpn.iter().map(|name| name.to_vec()).collect();

@@ -110,20 +110,32 @@ fn a_certificate_that_expires_ends_sessions_and_open_connections() {
         OPTIONAL,
         &route("/any/*", "{ certificate = true }"),
     );
-    let end = SystemTime::now() + Duration::from_secs(2);
-    let bob = authorities.clients.client(|params| params.not_after = end.into());
-    let config = authorities.config(Some(&bob));
-    let mut connection = Client::over(open(server.address(), &config, "a.test").expect("a handshake"));
+    let end = SystemTime::now() + Duration::from_secs(3);
+    let clients = &authorities.clients;
+    // The certificate of the client expires, and that of an intermediate authority.
+    let intermediate = clients.intermediate(|params| params.not_after = end.into());
+    let own = [
+        clients.client(|params| params.not_after = end.into()),
+        intermediate.client(named("bob")),
+    ];
+    let configs = own.each_ref().map(|own| authorities.config(Some(own)));
+    let mut connections = configs
+        .each_ref()
+        .map(|config| Client::over(open(server.address(), config, "a.test").expect("a handshake")));
     let request = |connection: &mut Client| connection.fetch("GET /any/x", &["Host: a.test"]).status;
-    assert_eq!(request(&mut connection), 200);
+    assert_eq!(connections.each_mut().map(request), [200; 2]);
     let start = Instant::now();
-    while request(&mut connection) == 200 {
-        assert!(start.elapsed() < DEADLINE, "the certificate does not expire");
-        std::thread::yield_now();
+    for connection in &mut connections {
+        while request(connection) == 200 {
+            assert!(start.elapsed() < DEADLINE, "the certificate does not expire");
+            std::thread::yield_now();
+        }
     }
     assert!(SystemTime::now() >= end - Duration::from_secs(1));
-    assert_eq!(request(&mut connection), 421);
-    assert_eq!(status(&config, server.address(), "/any/x"), None);
+    assert_eq!(connections.each_mut().map(request), [421; 2]);
+    for config in &configs {
+        assert_eq!(status(config, server.address(), "/any/x"), None);
+    }
 }
 
 #[test]

@@ -3,10 +3,36 @@
 use rustls::HandshakeKind;
 
 use super::{Authorities, OPTIONAL, named, route, status};
-use crate::certs::Authority;
+use crate::certs::{Authority, Leaf};
 use crate::client::{TlsClient, open};
 use crate::http3_client::{Http3Client, connect};
-use crate::support::Client;
+use crate::support::{Client, Running};
+
+/// Asserts that a client with this certificate reaches a route with a rule, or that the handshake fails.
+#[track_caller]
+fn check(authorities: &Authorities, server: &Running, what: &str, own: &Leaf, is_accepted: bool) {
+    let expected = is_accepted.then_some(200);
+    assert_eq!(
+        status(&authorities.config(Some(own)), server.address(), "/any/x"),
+        expected,
+        "{what}"
+    );
+    let client = authorities.client(Some(own));
+    if is_accepted {
+        let client = Http3Client::open(&client, server.address()).expect("HTTP/3");
+        assert_eq!(client.get("https://a.test/any/x").status, 200, "{what} over HTTP/3");
+        return;
+    }
+    // The client completes the handshake before the server has verified the certificate.
+    if let Ok((runtime, _endpoint, connection)) = connect(&client, server.address()) {
+        let closed = runtime.block_on(async move { connection.closed().await });
+        // A TLS alert is a CRYPTO_ERROR (RFC 9001 §4.8).
+        assert!(
+            matches!(closed, quinn::ConnectionError::ConnectionClosed(_)),
+            "{what}: {closed}"
+        );
+    }
+}
 
 #[test]
 fn invalid_certificates_end_the_handshake() {
@@ -48,28 +74,64 @@ fn invalid_certificates_end_the_handshake() {
             false,
         ),
     ] {
-        let expected = is_accepted.then_some(200);
-        assert_eq!(
-            status(&authorities.config(Some(&own)), server.address(), "/any/x"),
-            expected,
-            "{what}"
-        );
-        let client = authorities.client(Some(&own));
-        if is_accepted {
-            let client = Http3Client::open(&client, server.address()).expect("HTTP/3");
-            assert_eq!(client.get("https://a.test/any/x").status, 200, "{what} over HTTP/3");
-            continue;
-        }
-        // The client completes the handshake before the server has verified the certificate.
-        if let Ok((runtime, _endpoint, connection)) = connect(&client, server.address()) {
-            let closed = runtime.block_on(async move { connection.closed().await });
-            // A TLS alert is a CRYPTO_ERROR (RFC 9001 §4.8).
-            assert!(
-                matches!(closed, quinn::ConnectionError::ConnectionClosed(_)),
-                "{what}: {closed}"
-            );
-        }
+        check(&authorities, &server, what, &own, is_accepted);
     }
+}
+
+#[test]
+fn every_certificate_of_a_chain_has_to_be_valid() {
+    let authorities = Authorities::new();
+    let rest = route("/any/*", "{ certificate = true }");
+    let server = authorities.start(authorities.folder(), OPTIONAL, &rest);
+    let clients = &authorities.clients;
+    let expired = rcgen::date_time_ymd(2001, 1, 1);
+    for (what, intermediate, is_accepted) in [
+        ("valid", clients.intermediate(|_| {}), true),
+        (
+            "two valid ones",
+            clients.intermediate(|_| {}).intermediate(|_| {}),
+            true,
+        ),
+        (
+            "expired",
+            clients.intermediate(|params| params.not_after = expired),
+            false,
+        ),
+        (
+            "valid, of an expired one",
+            clients
+                .intermediate(|params| params.not_after = expired)
+                .intermediate(|_| {}),
+            false,
+        ),
+        (
+            "not yet valid",
+            clients.intermediate(|params| params.not_before = rcgen::date_time_ymd(4000, 1, 1)),
+            false,
+        ),
+        (
+            "not an authority",
+            clients.intermediate(|params| params.is_ca = rcgen::IsCa::ExplicitNoCa),
+            false,
+        ),
+        (
+            "of another authority",
+            Authority::new("clients").intermediate(|_| {}),
+            false,
+        ),
+    ] {
+        check(
+            &authorities,
+            &server,
+            what,
+            &intermediate.client(named("bob")),
+            is_accepted,
+        );
+    }
+    // Without the certificate of the intermediate authority, nothing connects the client with the root.
+    let mut alone = clients.intermediate(|_| {}).client(named("bob"));
+    alone.chain.clear();
+    check(&authorities, &server, "not sent", &alone, false);
 }
 
 #[test]
