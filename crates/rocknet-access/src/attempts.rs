@@ -46,6 +46,17 @@ pub(crate) enum Admission {
     Throttled { retry_after_s: u64 },
 }
 
+/// Wrong credentials that a client has tried, for another process with the same key of tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongGuess {
+    /// Client: the bits of its IPv4-mapped address, or of the /64 network of its IPv6 address.
+    pub client: u128,
+    /// Milliseconds until the window of the client ends.
+    pub left_ms: u64,
+    /// Tag of the credentials.
+    pub tag: u64,
+}
+
 /// Credentials that one client address tried within a window.
 #[derive(Debug, Clone, Copy)]
 struct Guesses {
@@ -145,6 +156,46 @@ impl Attempts {
         let retry_after_s = guesses.throttled_s(now_ms)?;
         self.throttled_until_ms.fetch_max(guesses.until_ms, Ordering::Relaxed);
         Some(retry_after_s)
+    }
+
+    /// Returns the guesses of all clients that were found wrong in windows that have not ended.
+    pub fn wrong(&self, now_ms: u64) -> Vec<WrongGuess> {
+        let tables = self.lock();
+        // The process that adopts them drops the first ones first.
+        let clients = tables.previous.iter().chain(&tables.current);
+        let clients = clients.filter(|(_, guesses)| now_ms < guesses.until_ms);
+        let of_client = |(client, guesses): (&u128, &Guesses)| {
+            let (client, left_ms, guesses) = (*client, guesses.until_ms - now_ms, *guesses);
+            let wrong = (0..guesses.count.into()).filter(move |at| guesses.is_wrong(*at));
+            wrong.map(move |at| WrongGuess {
+                client,
+                left_ms,
+                tag: guesses.tags[at],
+            })
+        };
+        clients.flat_map(of_client).collect()
+    }
+
+    /// Adds a wrong guess of another process. Its window lasts for at most [`WINDOW_MS`] from now on.
+    pub fn adopt(&self, guess: WrongGuess, now_ms: u64) {
+        let until_ms = now_ms.saturating_add(guess.left_ms.min(WINDOW_MS));
+        if until_ms == now_ms {
+            return;
+        }
+        let mut tables = self.lock();
+        let guesses = tables.entry(guess.client, now_ms);
+        if guesses.count == 0 {
+            guesses.until_ms = until_ms;
+        }
+        if guesses.position(guess.tag).is_none() {
+            guesses.push(guess.tag);
+        }
+        if let Some(at) = guesses.position(guess.tag) {
+            guesses.wrong |= 1 << at;
+        }
+        if guesses.throttled_s(now_ms).is_some() {
+            self.throttled_until_ms.fetch_max(guesses.until_ms, Ordering::Relaxed);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Generations> {
@@ -366,6 +417,45 @@ mod tests {
         assert!(attempts.throttled_s(client("192.0.2.1"), 0).is_some());
         assert_eq!(attempts.throttled_s(client("::1"), 0), None);
         assert_eq!(attempts.throttled_s(Client::Unix, 0), None);
+    }
+
+    #[test]
+    fn wrong_guesses_are_adopted() {
+        let (old, new) = (Attempts::default(), Attempts::default());
+        let (throttled, other, ended) = (client("192.0.2.1"), client("2001:db8::1"), client("192.0.2.3"));
+        fail(&old, ended, 0..10, 0);
+        fail(&old, throttled, 0..10, 50_000);
+        fail(&old, other, 0..9, 50_000);
+        // Guesses that are being verified may be right.
+        assert_eq!(old.begin(other, 9, 50_000), Admission::Attempt);
+        // The clocks of the processes have other origins.
+        let (now, of_new) = (70_000, 5_000);
+        for guess in old.wrong(now) {
+            new.adopt(guess, of_new);
+        }
+        for at in [of_new, of_new + 39_999] {
+            assert_eq!(
+                new.throttled_s(throttled, at),
+                old.throttled_s(throttled, at + now - of_new)
+            );
+        }
+        assert_eq!(new.throttled_s(throttled, of_new + 40_000), None);
+        assert!(new.is_wrong(other, 8, of_new) && !new.is_wrong(other, 9, of_new));
+        assert_eq!(new.begin(other, 9, of_new), Admission::Attempt);
+        assert_eq!(new.fail(other, 9, of_new), Some(40));
+        assert_eq!(new.begin(ended, 1, of_new), Admission::Attempt);
+        let wrong = |left_ms, tag| WrongGuess {
+            client: key(client("192.0.2.4")),
+            left_ms,
+            tag,
+        };
+        // A window is never longer than that of a guess in this process, and has no more guesses.
+        new.adopt(wrong(0, 0), of_new);
+        assert!(!new.is_wrong(client("192.0.2.4"), 0, of_new));
+        for tag in 0..100 {
+            new.adopt(wrong(u64::MAX, tag), of_new);
+        }
+        assert_eq!(new.throttled_s(client("192.0.2.4"), of_new), Some(60));
     }
 
     #[test]

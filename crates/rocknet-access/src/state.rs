@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::attempts::Attempts;
+use crate::attempts::{Attempts, WrongGuess};
 use crate::fingerprint::Fingerprints;
 use crate::users::UserFiles;
 use crate::verified::Verified;
@@ -33,6 +33,16 @@ impl State {
             files: UserFiles::default(),
             pending: AtomicUsize::new(0),
         })
+    }
+
+    /// Returns the wrong credentials that clients have tried recently, for a process with the same key.
+    pub fn wrong_guesses(&self, now_ms: u64) -> Vec<WrongGuess> {
+        self.attempts.wrong(now_ms)
+    }
+
+    /// Adds wrong credentials that a client has tried at another process with the same key.
+    pub fn adopt_wrong_guess(&self, guess: WrongGuess, now_ms: u64) {
+        self.attempts.adopt(guess, now_ms);
     }
 
     /// Returns the number of verifications that wait or run.

@@ -13,7 +13,7 @@ use crate::connections::{ConnectionPermit, ConnectionTable};
 use crate::table::{Budget, RateTable};
 
 /// Time whose bandwidth the bucket of a key holds, in nanoseconds.
-const CAPACITY: u64 = 1_000_000_000;
+pub const CAPACITY: u64 = 1_000_000_000;
 
 /// Part of `CAPACITY` that is reserved for the credits of the responses.
 const RESERVED: u64 = CAPACITY / 2;
@@ -48,6 +48,11 @@ impl BandwidthTable {
             buckets: RateTable::new(budget),
             responses: Arc::default(),
         }
+    }
+
+    /// Returns the buckets of the keys. A bucket is full after at most [`CAPACITY`].
+    pub fn buckets(&self) -> &RateTable {
+        &self.buckets
     }
 
     /// Adds a response. `key`: hash of the key with a secret seed. `rate`: bytes per second of the key, at least 1.

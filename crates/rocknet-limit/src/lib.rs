@@ -8,18 +8,24 @@
 //!
 //! A [`bans::BanTable`] has the banned clients, and [`offenders::Offenders`] the clients with the most offences.
 //!
-//! The crate starts no thread, opens no socket and reads no clock: times are arguments. Keys of rates are hashes that
-//! the caller makes with a secret seed.
+//! A [`KeySeed`] hashes keys. A [`transfer::Transfer`] has tables that a process passes to its successor.
+//!
+//! The crate starts no thread, opens no socket and reads no clock: times are arguments.
 #![forbid(unsafe_code)]
 
 pub mod bandwidth;
 pub mod bans;
 pub mod connections;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gcra;
+pub mod key_seed;
 pub mod offenders;
 pub mod table;
+pub mod transfer;
 
 pub use bandwidth::{BandwidthPart, BandwidthTable};
 pub use connections::{ConnectionPermit, ConnectionTable};
 pub use gcra::{Rate, Taken};
+pub use key_seed::{KeyHasher, KeySeed};
 pub use table::{Budget, RateTable};

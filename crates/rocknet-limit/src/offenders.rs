@@ -30,6 +30,39 @@ pub struct Offenders<const KINDS: usize> {
     halved_at_s: u64,
 }
 
+impl<const KINDS: usize> Offender<KINDS> {
+    /// Size of a record in bytes.
+    pub const RECORD_SIZE: usize = size_of::<u128>() + size_of::<u64>() * (1 + KINDS);
+
+    /// Writes the record of the client, which has [`Offender::RECORD_SIZE`] bytes.
+    pub fn write(&self, record: &mut [u8]) {
+        let numbers = [self.weight].into_iter().chain(self.counts);
+        let bytes = self
+            .client
+            .to_le_bytes()
+            .into_iter()
+            .chain(numbers.flat_map(u64::to_le_bytes));
+        record.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+    }
+
+    /// Reads a record; `None` if it is incomplete.
+    pub fn read(record: &[u8]) -> Option<Offender<KINDS>> {
+        let (client, mut rest) = record.split_first_chunk()?;
+        let mut number = || {
+            let (number, left) = rest.split_first_chunk()?;
+            rest = left;
+            Some(u64::from_le_bytes(*number))
+        };
+        let weight = number()?;
+        let mut counts = [0; KINDS];
+        for count in &mut counts {
+            *count = number()?;
+        }
+        let client = u128::from_le_bytes(*client);
+        Some(Offender { client, counts, weight })
+    }
+}
+
 impl<const KINDS: usize> Offenders<KINDS> {
     /// Counts an offence. `kind`: its index. `now_s`: seconds of any clock.
     pub fn add(&mut self, client: u128, kind: usize, now_s: u64) {
@@ -52,9 +85,9 @@ impl<const KINDS: usize> Offenders<KINDS> {
             }
         };
         let offender = &mut self.all[at];
-        offender.weight += 1;
+        offender.weight = offender.weight.saturating_add(1);
         if let Some(count) = offender.counts.get_mut(kind) {
-            *count += 1;
+            *count = count.saturating_add(1);
         }
     }
 
@@ -65,6 +98,28 @@ impl<const KINDS: usize> Offenders<KINDS> {
         all.sort_by(|a, b| b.weight.cmp(&a.weight).then(a.client.cmp(&b.client)));
         all.truncate(max);
         all
+    }
+
+    /// Returns all clients, for a successor.
+    pub fn all(&self) -> &[Offender<KINDS>] {
+        &self.all
+    }
+
+    /// Adds the offences of a client in the list of a predecessor. A client with fewer offences than those of a full
+    /// list is left out.
+    pub fn adopt(&mut self, adopted: Offender<KINDS>, now_s: u64) {
+        self.halve(now_s);
+        if let Some(offender) = self.all.iter_mut().find(|offender| offender.client == adopted.client) {
+            offender.weight = offender.weight.saturating_add(adopted.weight);
+            let counts = offender.counts.iter_mut().zip(adopted.counts);
+            counts.for_each(|(count, adopted)| *count = count.saturating_add(adopted));
+        } else if self.all.len() < MAX_OFFENDERS {
+            self.all.push(adopted);
+        } else if let Some(least) = self.all.iter_mut().min_by_key(|offender| offender.weight)
+            && least.weight < adopted.weight
+        {
+            *least = adopted;
+        }
     }
 
     /// Halves the weights and counters once for each interval that has passed, and removes clients without offences.
@@ -104,5 +159,35 @@ mod tests {
         assert_eq!(offenders.worst(1_000, 0).len(), MAX_OFFENDERS);
         assert_eq!(offenders.worst(1, HALF_LIFE_S)[0].counts, [500, 0]);
         assert!(offenders.worst(10, 1_000 * HALF_LIFE_S).is_empty());
+    }
+
+    #[test]
+    fn a_list_is_adopted() {
+        let mut old = Offenders::<2>::default();
+        (0..7).for_each(|at| old.add(5, at % 2, 9));
+        (1_000..2_000).for_each(|client| old.add(client, 0, 9));
+        let copies = old.all().iter().map(|offender| {
+            let mut record = [0; Offender::<2>::RECORD_SIZE];
+            offender.write(&mut record);
+            assert_eq!(Offender::<2>::read(&record[1..]), None);
+            Offender::read(&record).unwrap()
+        });
+        let copies: Vec<Offender<2>> = copies.collect();
+        assert_eq!(copies, old.all());
+        let mut new = Offenders::<2>::default();
+        copies.iter().for_each(|offender| new.adopt(*offender, 20));
+        assert_eq!(new.worst(MAX_OFFENDERS, 20), old.worst(MAX_OFFENDERS, 20));
+        // Offences in both processes add up. The full list keeps the clients with the most.
+        copies.iter().for_each(|offender| new.adopt(*offender, 20));
+        let many = Offender {
+            client: 1,
+            counts: [u64::MAX, 0],
+            weight: u64::MAX,
+        };
+        new.adopt(many, 20);
+        new.add(1, 0, 20);
+        let worst = new.worst(MAX_OFFENDERS + 1, 20);
+        let five = worst.iter().find(|offender| offender.client == 5).unwrap();
+        assert_eq!((worst.len(), worst[0], five.counts), (MAX_OFFENDERS, many, [8, 6]));
     }
 }

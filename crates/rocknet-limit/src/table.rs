@@ -134,12 +134,26 @@ impl RateTable {
 
     /// Returns the number of keys whose buckets are not full at a time. Reads the whole table.
     pub fn used(&self, now: u64) -> usize {
-        let shards = self.shards.iter().map(lock);
-        let of_shard = |shard: MutexGuard<'_, Shard>| {
-            let buckets = shard.sets.iter().flatten();
-            buckets.filter(|bucket| bucket.full_at > now).count()
-        };
-        shards.map(of_shard).sum()
+        let mut used = 0;
+        self.for_each_used(now, |_, _| used += 1);
+        used
+    }
+
+    /// Calls a function with the key of each bucket that is not full at a time, and with the nanoseconds until it is.
+    pub fn for_each_used(&self, now: u64, mut each: impl FnMut(u64, u64)) {
+        let mut sets = Vec::new();
+        for shard in &self.shards {
+            // Requests wait for the copy only.
+            sets.clone_from(&lock(shard).sets);
+            let used = sets.iter().flatten().filter(|bucket| bucket.full_at > now);
+            used.for_each(|bucket| each(bucket.key, bucket.full_at - now));
+        }
+    }
+
+    /// Adopts a bucket of another table with the same keys. `left`: nanoseconds until the bucket is full.
+    pub fn adopt(&self, key: u64, left: u64, now: u64) {
+        let adopted = now.saturating_add(left);
+        self.update(key, now, |full_at| *full_at = (*full_at).max(adopted));
     }
 
     #[inline]

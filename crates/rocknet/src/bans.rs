@@ -9,6 +9,7 @@
 //! store.rs     the file in the state folder that keeps bans across restarts
 //! keeper.rs    the thread that reads changed files and writes the store
 //! report.rs    bans and offenders for the control API
+//! transfer.rs  the offences that a process passes to its successor in an upgrade
 //! ```
 //! Before the first ban, the check of a connection or request is two loads. Offences are counted only for requests that
 //! fail.
@@ -21,8 +22,8 @@ mod offence;
 mod report;
 mod rules;
 mod store;
+mod transfer;
 
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,7 +35,7 @@ use rocknet_config::model::Config;
 use rocknet_control::text;
 use rocknet_limit::bans::{Ban, BanTable, FOREVER};
 use rocknet_limit::offenders::Offenders;
-use rocknet_limit::{Budget, Rate, RateTable, Taken};
+use rocknet_limit::{Budget, KeySeed, Rate, RateTable, Taken};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::{Request, split_target};
 use rocknet_proto::semantics::safe_path::SafePath;
@@ -75,7 +76,7 @@ pub struct Bans {
     /// Logins of clients that have begun, less those that did not fail.
     logins: RateTable,
     /// Seed of the hashes of clients, which clients cannot know.
-    seed: RandomState,
+    seed: KeySeed,
     offenders: Mutex<Offenders<{ Offence::ALL.len() }>>,
     counters: Counters,
     store: Mutex<Option<Store>>,
@@ -99,8 +100,9 @@ struct Counters {
     dry_run: AtomicU64,
 }
 
-impl Default for Bans {
-    fn default() -> Bans {
+impl Bans {
+    /// Creates the bans without settings. `seed`: secret seed of the hashes of clients.
+    pub fn new(seed: KeySeed) -> Bans {
         let budget = Arc::<Budget>::default();
         Bans {
             clients: BanTable::default(),
@@ -112,7 +114,7 @@ impl Default for Bans {
             has_login_paths: AtomicBool::new(false),
             rates: Offence::ALL.map(|_| RateTable::new(&budget)),
             logins: RateTable::new(&budget),
-            seed: RandomState::new(),
+            seed,
             offenders: Mutex::default(),
             counters: Counters::default(),
             store: Mutex::default(),
@@ -121,9 +123,7 @@ impl Default for Bans {
             started: Instant::now(),
         }
     }
-}
 
-impl Bans {
     /// Applies a configuration. Starts the thread that keeps files and store up to date, if `[ban]` exists.
     ///
     /// # Errors
@@ -256,7 +256,7 @@ impl Bans {
         let rules = self.rules();
         let (settings, rate) = rules.rate(Offence::Login)?;
         let is_counted = !settings.dry_run && !rules.is_exempt(address);
-        is_counted.then(|| (self.seed.hash_one(client_network(address)), rate.all))
+        is_counted.then(|| (self.seed.of_client(client_network(address)), rate.all))
     }
 
     fn forget_logins(&self, key: u64) {
@@ -290,7 +290,7 @@ impl Bans {
         let elapsed = self.elapsed();
         let is_admitted = |rate| {
             matches!(
-                self.rates[kind].take(rate, self.seed.hash_one(key), elapsed),
+                self.rates[kind].take(rate, self.seed.of_client(key), elapsed),
                 Taken::Admitted { .. }
             )
         };
@@ -310,7 +310,7 @@ impl Bans {
         let reason = Reason::Offence(offence);
         if let Some(ban) = self.clients.ban_again(key, now, first, max, reason) {
             // After the ban, the client may log in again.
-            self.forget_logins(self.seed.hash_one(key));
+            self.forget_logins(self.seed.of_client(key));
             self.counters.bans[kind].fetch_add(1, Ordering::Relaxed);
             let time = text::duration(ban.until - ban.since);
             log_ban(
@@ -393,9 +393,9 @@ impl Bans {
             Some(client) => {
                 // The counted offences are forgotten. Otherwise the next offence would lead to another ban.
                 for rate in &self.rates {
-                    rate.update(self.seed.hash_one(client), self.elapsed(), |full_at| *full_at = 0);
+                    rate.update(self.seed.of_client(client), self.elapsed(), |full_at| *full_at = 0);
                 }
-                self.forget_logins(self.seed.hash_one(client));
+                self.forget_logins(self.seed.of_client(client));
                 (address::client_text(client), self.clients.lift(client, now))
             }
             None => {
@@ -448,13 +448,18 @@ impl Bans {
         opened.write(&self.clients.all(), &lock(&self.added));
     }
 
+    /// Writes the store, if it does not have the latest bans, for a process that reads it.
+    pub fn flush(&self) {
+        if self.is_dirty.load(Ordering::Relaxed) {
+            self.save();
+        }
+    }
+
     /// Ends the thread, and writes the store. Returns false if the thread has not ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let keeper = lock(&self.keeper).take();
         let has_ended = keeper.is_none_or(|keeper| keeper.stop(deadline));
-        if self.is_dirty.load(Ordering::Relaxed) {
-            self.save();
-        }
+        self.flush();
         has_ended
     }
 

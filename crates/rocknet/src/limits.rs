@@ -1,29 +1,31 @@
 //! Limits of requests that the server applies, with their tables and counters. Reloads keep them: a limit with the same
-//! settings at the same place continues with its table.
+//! settings at the same place continues with its table. Upgrades pass the tables to the new process.
 
 mod bandwidth;
 mod key;
+mod secrets;
+mod transfer;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rocknet_config::model::{Amount, Limit};
 use rocknet_control::status::LimitedRequests;
 use rocknet_handler::guard::Guard;
-use rocknet_limit::{BandwidthTable, Budget, ConnectionTable, RateTable};
+use rocknet_limit::{BandwidthTable, Budget, ConnectionTable, KeySeed, RateTable};
 
 pub use key::LimitKey;
+pub use secrets::LimitSecrets;
 
 /// Maximum number of requests that wait for their turn at one limit. A request beyond it is refused.
 const MAX_WAITING: usize = 4_096;
 
 /// Limits of a server.
-#[derive(Default)]
 pub struct LimitRegistry {
     /// Seed of the hashes of keys, which clients cannot know.
-    seed: RandomState,
+    seed: KeySeed,
     /// Memory of all tables.
     budget: Arc<Budget>,
     states: Mutex<HashMap<LimitId, Weak<LimitState>>>,
@@ -71,13 +73,18 @@ pub struct LimitState {
 pub struct WaitingPlace(Arc<LimitState>);
 
 impl LimitRegistry {
-    /// Returns the hash of a key, with a secret seed.
-    pub fn hash(&self, key: impl Hash) -> u64 {
-        self.seed.hash_one(key)
+    /// Creates the registry. `seed`: secret seed of the hashes of keys.
+    pub fn new(seed: KeySeed) -> LimitRegistry {
+        LimitRegistry {
+            seed,
+            budget: Arc::default(),
+            states: Mutex::default(),
+            guards: Mutex::default(),
+        }
     }
 
     /// Returns the seed of the hashes.
-    pub fn seed(&self) -> &RandomState {
+    pub fn seed(&self) -> &KeySeed {
         &self.seed
     }
 
@@ -182,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_limit_keeps_its_state_while_it_is_in_use() {
-        let registry = LimitRegistry::default();
+        let registry = LimitRegistry::new(KeySeed::new(&[7; KeySeed::SIZE]));
         let (site, root, other): (Arc<str>, Arc<str>, Arc<str>) = ("a".into(), "/*".into(), "/b".into());
         let state = registry.state(&site, &root, &limit(1));
         let dry_run = Limit {
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn places_for_waiting_requests_are_bounded() {
-        let registry = LimitRegistry::default();
+        let registry = LimitRegistry::new(KeySeed::new(&[7; KeySeed::SIZE]));
         let state = registry.state(&"a".into(), &"/*".into(), &limit(1));
         let mut places: Vec<_> = (0..MAX_WAITING).map(|_| state.wait().unwrap()).collect();
         assert!(state.wait().is_none());

@@ -41,7 +41,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
-use aws_lc_rs::rand;
 use rocknet_access::State;
 use rocknet_cache::Responses;
 use rocknet_config::model::Config;
@@ -58,7 +57,7 @@ use crate::gateway::cgi::Processes;
 use crate::gateway::gateway::Backends;
 use crate::gateway::php;
 use crate::handler::controller::Libraries;
-use crate::limits::LimitRegistry;
+use crate::limits::{LimitRegistry, LimitSecrets};
 use crate::metrics::RouteLabels;
 use crate::oidc::OidcRegistry;
 use crate::proxy::{Dialer, Upstreams};
@@ -92,6 +91,8 @@ pub struct Registries {
     pub url_keys: UrlKeyStore,
     /// Limits of requests. A reload keeps them, so that clients do not start again.
     pub limits: LimitRegistry,
+    /// Secrets of `limits`, `bans` and `access`, which an upgrade passes on with their entries.
+    pub limit_secrets: LimitSecrets,
     /// Filters that responses pass before they are sent.
     pub filters: Filters,
     /// Limit on the number of files that are encoded at the same time while they are sent.
@@ -114,19 +115,25 @@ pub struct Registries {
 
 impl Registries {
     /// Creates the registries without starting a thread. `php`: states of the sockets of the php-fpm processes that
-    /// this server runs.
-    pub fn new(php: Arc<php::PhpSockets>) -> Registries {
+    /// this server runs. `limit_secrets`: secrets of the process that this one replaces, or new ones.
+    pub fn new(php: Arc<php::PhpSockets>, limit_secrets: LimitSecrets) -> Registries {
         let time = TimeSource::default();
-        Registries::with(Upstreams::new(time.clone()), php, time)
+        Registries::with(Upstreams::new(time.clone()), php, time, limit_secrets)
     }
 
     /// Creates registries for a simulation: with a simulated clock, and with links to upstreams instead of sockets.
     pub fn simulated(time: TimeSource, dialer: Arc<dyn Dialer>) -> Registries {
-        Registries::with(Upstreams::with_dialer(time.clone(), dialer), Arc::default(), time)
+        let upstreams = Upstreams::with_dialer(time.clone(), dialer);
+        Registries::with(upstreams, Arc::default(), time, LimitSecrets::random())
     }
 
-    /// Creates the registries with these upstreams, PHP sockets and clock.
-    fn with(upstreams: Upstreams, php: Arc<php::PhpSockets>, time: TimeSource) -> Registries {
+    /// Creates the registries with these upstreams, PHP sockets, clock and secrets.
+    fn with(
+        upstreams: Upstreams,
+        php: Arc<php::PhpSockets>,
+        time: TimeSource,
+        limit_secrets: LimitSecrets,
+    ) -> Registries {
         let encoder_limit = EncoderLimit::default();
         Registries {
             upstreams: Arc::new(upstreams),
@@ -135,11 +142,12 @@ impl Registries {
             libraries: Libraries::default(),
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             responses: Arc::default(),
-            access: State::new(random_key()),
+            access: State::new(limit_secrets.access_key()),
             oidc: OidcRegistry::default(),
-            bans: Arc::default(),
+            bans: Arc::new(Bans::new(limit_secrets.seed.clone())),
             url_keys: UrlKeyStore::default(),
-            limits: LimitRegistry::default(),
+            limits: LimitRegistry::new(limit_secrets.seed.clone()),
+            limit_secrets,
             filters: filter::all(&encoder_limit),
             encoder_limit,
             archive_limit: ArchiveLimit::default(),
@@ -215,15 +223,8 @@ impl Registries {
     }
 }
 
-/// Returns a random key for the state of access control. The system's random number generator never fails after boot.
-fn random_key() -> [u8; 32] {
-    let mut key = [0; 32];
-    rand::fill(&mut key).expect("the system provides random numbers");
-    key
-}
-
 impl Default for Registries {
     fn default() -> Registries {
-        Registries::new(Arc::default())
+        Registries::new(Arc::default(), LimitSecrets::random())
     }
 }

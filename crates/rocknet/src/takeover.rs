@@ -4,11 +4,12 @@
 //! old process (successor.rs)                       new process (predecessor.rs)
 //!   starts the program with one end of a channel as its standard input
 //!   offer: version, generation, state folder,
-//!   account helper, secrets of TLS tickets,
-//!   channels for QUIC datagrams, one message for
-//!   each socket, end ─────────────────────────────▶ loads the configuration, adopts the sockets (adopted.rs),
+//!   account helper, secrets of TLS tickets and of
+//!   limits, channels for QUIC datagrams, one message
+//!   for each socket, end ─────────────────────────▶ loads the configuration, adopts the sockets (adopted.rs),
 //!                                                   binds new addresses
 //!                       ◀── unused UDP, prepared    everything but the workers has started
+//!   limits of clients ────────────────────────────▶ adopts them
 //!   gives up the socket files, stops reading UDP
 //!   sessions of early data, go ───────────────────▶ starts the workers
 //!   notifies the service manager ◀───────── ready

@@ -93,6 +93,36 @@ fn tables_share_their_memory_and_return_it() {
     assert_eq!(budget.sets.load(Ordering::Relaxed), BUDGET_SETS);
 }
 
+#[test]
+fn an_adopted_table_decides_like_the_original() {
+    let rate = Rate::new(S, 10, None);
+    let (original, copy) = (table(), table());
+    for number in 0..20_000_u64 {
+        for _ in 0..=number % 10 {
+            assert!(is_admitted(original.take(&rate, hash(number), 7 * S)));
+        }
+    }
+    // The clocks of the tables have other origins.
+    let (now, of_copy) = (7 * S + S / 2, 90 * S);
+    original.for_each_used(now, |key, left| copy.adopt(key, left, of_copy));
+    assert_eq!(copy.used(of_copy), original.used(now));
+    for number in 0..20_000 {
+        let key = hash(number);
+        assert_eq!(
+            copy.take(&rate, key, of_copy),
+            original.take(&rate, key, now),
+            "{number}"
+        );
+    }
+    // A bucket that both tables have keeps the state with fewer tokens.
+    let (used, full) = (hash(9), hash(1 << 40));
+    copy.adopt(used, 1, of_copy);
+    assert!(!is_admitted(copy.take(&rate, used, of_copy)));
+    copy.adopt(full, 0, of_copy);
+    copy.adopt(full, u64::MAX, of_copy);
+    assert!(!is_admitted(copy.take(&rate, full, of_copy)));
+}
+
 proptest! {
     /// Asserts that a table with room decides like separate buckets, also while it grows.
     #[test]

@@ -112,6 +112,12 @@ impl ActiveRate {
         }
     }
 
+    /// Returns the rate as text, by which a successor recognises the same rate.
+    pub fn name(&self, offence: Offence) -> String {
+        let OffenceRate { count, window } = self.written;
+        format!("{} {count}/{}ns", offence.name(), window.as_nanos())
+    }
+
     /// Returns the reason of a ban for the log.
     pub fn describe(&self, offence: Offence) -> String {
         let OffenceRate { count, window } = self.written;

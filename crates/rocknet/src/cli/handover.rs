@@ -2,13 +2,15 @@
 //! and when it has taken over.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet::certificates::resumption::SiteSessions;
 use rocknet::gateway::accounts;
+use rocknet::limit_transfer;
+use rocknet::registries::Registries;
 use rocknet::server::Server;
 use rocknet::takeover::{Offer, SocketGroup, Successor, UpgradeError};
 use rocknet_control::api::{ApiError, Done, Reply};
@@ -68,10 +70,15 @@ impl Handover {
         self.request = request;
         let begun = offer(order, servers, context).and_then(|offer| {
             tracing::info!("upgrading to {}", offer.program.display());
-            let sender = context.sender.clone();
+            let (sender, registries) = (context.sender.clone(), Arc::clone(servers.0.registries()));
             on_thread(move || {
-                let started = with_helper(offer).and_then(Successor::start).map(Box::new);
-                let _ = sender.blocking_send(Event::Prepared(started));
+                // The new process reads the bans when it starts.
+                registries.bans.flush();
+                let started = with_helper(offer).and_then(Successor::start);
+                if let Ok(successor) = &started {
+                    pass_limits(successor, &registries);
+                }
+                let _ = sender.blocking_send(Event::Prepared(started.map(Box::new)));
             })
         });
         if let Err(error) = begun {
@@ -204,12 +211,22 @@ fn offer(
         // `with_helper` adds the helper on the thread that starts the new process, because the helper may be busy.
         helper: None,
         ticket_secrets: sites.certificates().ticket_secrets().encode(),
+        limit_secrets: sites.registries().limit_secrets.encode(),
         has_dropped_root: accounts::has_dropped_rights(),
         state_folder: context.state.clone(),
         // Variables with which the new process notifies the service manager.
         environment: context.notifier.variables(),
         timeout: Duration::from_secs(timeout),
     })
+}
+
+/// Passes the limits and offences of clients to the prepared process, before this process stops reading its UDP
+/// sockets. After a failure, clients begin again in the new process.
+fn pass_limits(successor: &Successor, registries: &Registries) {
+    let passed = limit_transfer::write(registries).and_then(|file| successor.send_limits(&file));
+    if let Err(error) = passed {
+        tracing::warn!("clients begin again at limits, because their entries cannot be passed on: {error}");
+    }
 }
 
 /// Connects the new process to the helper that starts programs as other accounts.

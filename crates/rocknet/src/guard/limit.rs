@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::future::poll_fn;
-use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use rocknet_config::client_ranges::ClientRanges;
 use rocknet_config::model::{Amount, Excess, Limit};
 use rocknet_handler::guard::{Admitted as AdmittedRequest, Check, Guard, GuardContext};
-use rocknet_limit::{ConnectionPermit, Rate, Taken};
+use rocknet_limit::{ConnectionPermit, KeySeed, Rate, Taken};
 use rocknet_proto::status::Status;
 use tracing::Level;
 
@@ -64,7 +63,7 @@ pub(super) fn make(route: &GuardRoute<'_>, which: fn(&Limit) -> bool) -> Result<
 /// Guard that applies limits. All of them must admit a request.
 struct LimitGuard {
     limits: Box<[ActiveLimit]>,
-    seed: RandomState,
+    seed: KeySeed,
 }
 
 /// A limit with its state.
@@ -119,7 +118,7 @@ impl ActiveLimit {
     }
 
     /// Returns the hash of the key of a request.
-    fn key(&self, seed: &RandomState, context: &GuardContext<'_>) -> u64 {
+    fn key(&self, seed: &KeySeed, context: &GuardContext<'_>) -> u64 {
         self.key.hash(seed, context.client, context.values)
     }
 

@@ -1,13 +1,12 @@
 //! Bandwidth that responses share: `bandwidth` of a limit with a `key`.
 
-use std::hash::RandomState;
 use std::sync::Arc;
 
 use rocknet_config::client_ranges::ClientRanges;
 use rocknet_config::model::{BandwidthLimit, Limit};
 use rocknet_config::template::Values;
 use rocknet_handler::shared_bandwidth::{BandwidthPart, SharedBandwidth};
-use rocknet_limit::BandwidthTable;
+use rocknet_limit::{BandwidthTable, KeySeed};
 
 use super::key::LimitKey;
 use super::{LimitRegistry, LimitState};
@@ -21,7 +20,7 @@ struct KeyBandwidth {
     /// Bytes per second.
     rate: u64,
     key: LimitKey,
-    seed: RandomState,
+    seed: KeySeed,
     exempt: ClientRanges,
 }
 

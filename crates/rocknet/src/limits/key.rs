@@ -1,9 +1,8 @@
 //! Key of a limit: requests with the same key count together.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use rocknet_config::model::Limit;
 use rocknet_config::template::{Piece, Placeholder, Scope, Template, Values};
+use rocknet_limit::KeySeed;
 
 use crate::exchange::Client;
 
@@ -32,27 +31,25 @@ impl LimitKey {
     }
 
     /// Returns the hash of the key of a request. If the key has placeholders and all of them are empty, the client is
-    /// the key.
-    pub fn hash(&self, seed: &RandomState, client: Client, values: &dyn Values) -> u64 {
-        let of_client = || seed.hash_one(network(client));
+    /// the key. Processes with the same seed compute the same hash, as [`rocknet_limit::key_seed`] describes.
+    pub fn hash(&self, seed: &KeySeed, client: Client, values: &dyn Values) -> u64 {
+        let of_client = || seed.of_client(network(client));
         let Some(template) = &self.0 else {
             return of_client();
         };
-        let mut hasher = seed.build_hasher();
+        let mut hasher = seed.hasher();
         let mut is_empty = true;
         for piece in template.pieces() {
             match piece {
                 Piece::Text(_) => continue,
                 Piece::Value(Placeholder::ClientIp) => {
                     is_empty = false;
-                    hasher.write_u128(network(client));
+                    hasher.add_client(network(client));
                 }
                 Piece::Value(placeholder) => {
                     let value = values.value(placeholder);
                     is_empty &= value.is_empty();
-                    // The length separates a value from the next one.
-                    hasher.write_usize(value.len());
-                    hasher.write(&value);
+                    hasher.add_value(&value);
                 }
             }
         }

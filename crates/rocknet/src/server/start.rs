@@ -18,6 +18,7 @@ use crate::clock::uptime_ms;
 use crate::files::cache::FileCache;
 use crate::gateway::accounts;
 use crate::gateway::php;
+use crate::limits::LimitSecrets;
 use crate::listener::{ActiveListener, WorkerStart};
 use crate::log::Logger;
 use crate::metrics::Metrics;
@@ -42,6 +43,11 @@ pub trait StartHooks {
         None
     }
 
+    /// Returns the secrets of the tables of clients of a previous process; `None` to create new ones. Called once.
+    fn limit_secrets(&mut self) -> Option<LimitSecrets> {
+        None
+    }
+
     /// Called after the addresses are bound and before threads are started, so that it can drop privileges.
     ///
     /// # Errors
@@ -55,13 +61,19 @@ pub trait StartHooks {
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
     /// Called when everything but the workers has started. Afterwards the server accepts connections. `_sessions`:
-    /// stores to which the sessions of a previous process are added. `_unused_udp`: addresses of the previous process
-    /// whose UDP sockets this server does not read.
+    /// stores to which the sessions of a previous process are added. `_registries`: registries to which the limits and
+    /// offences of its clients are added. `_unused_udp`: addresses of the previous process whose UDP sockets this
+    /// server does not read.
     ///
     /// # Errors
     ///
     /// Returns the error message of the failed start.
-    fn before_serving(&mut self, _sessions: &SessionStores, _unused_udp: &[Address]) -> Result<(), String> {
+    fn before_serving(
+        &mut self,
+        _sessions: &SessionStores,
+        _registries: &Registries,
+        _unused_udp: &[Address],
+    ) -> Result<(), String> {
         Ok(())
     }
 }
@@ -127,7 +139,8 @@ impl Server {
         accounts::apply_default(&mut config);
         let php = php::PhpManager::new(state_folder.clone());
         let php_plan = php.plan(&mut config).map_err(StartError::Setup)?;
-        let registries = Arc::new(Registries::new(Arc::clone(php.sockets())));
+        let limit_secrets = hooks.limit_secrets().unwrap_or_else(LimitSecrets::random);
+        let registries = Arc::new(Registries::new(Arc::clone(php.sockets()), limit_secrets));
         registries.url_keys.open(&state_folder);
         let remembered = remembered_settings(&config.limits);
         registries.oidc.prepare(&config, &state_folder);
@@ -163,7 +176,7 @@ impl Server {
         let connections = connections_per_worker(&snapshot, threads);
 
         hooks
-            .before_serving(&shared.certificates.sessions, &adopted.unused_udp())
+            .before_serving(&shared.certificates.sessions, &shared.registries, &adopted.unused_udp())
             .map_err(StartError::Setup)?;
         bound
             .values()

@@ -1,4 +1,5 @@
-//! Messages of the old process that a program may ignore: without them, clients make a full TLS handshake once.
+//! Messages of the old process that a program may ignore: without them, clients make a full TLS handshake once, and
+//! begin again at limits.
 //!
 //! Each begins with a prefix, a name and a version. A program ignores names and versions that it does not know, so that
 //! an upgrade to an older or newer program works. Secrets are in zeroized memory, and pass through the channel only.
@@ -15,6 +16,11 @@ const TICKET_SECRETS: &[u8] = b"ticket-secrets 1 ";
 /// Name and version of [`OptionalMessage::Sessions`].
 const SESSIONS: &[u8] = b"sessions 1 ";
 
+/// Name and version of [`OptionalMessage::LimitSecrets`]. The version includes the computation of the hashes of keys.
+const LIMIT_SECRETS: &[u8] = b"limit-secrets 1 ";
+/// Name and version of [`OptionalMessage::Limits`].
+const LIMITS: &[u8] = b"limits 1";
+
 /// Message that a program may ignore.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum OptionalMessage {
@@ -22,6 +28,10 @@ pub(super) enum OptionalMessage {
     TicketSecrets(SecretBytes),
     /// Sessions that a site has stored for early data. Once they are sent, they are in the new process only.
     Sessions(SiteSessions),
+    /// Encoded secrets of the tables of clients.
+    LimitSecrets(SecretBytes),
+    /// The tables of clients, in a file whose descriptor comes with the message.
+    Limits,
 }
 
 /// Bytes that `Debug` does not show, and that are zeroized when they are dropped.
@@ -48,6 +58,11 @@ impl OptionalMessage {
                 message.extend_from_slice(TICKET_SECRETS);
                 message.extend_from_slice(&secrets.0);
             }
+            OptionalMessage::LimitSecrets(secrets) => {
+                message.extend_from_slice(LIMIT_SECRETS);
+                message.extend_from_slice(&secrets.0);
+            }
+            OptionalMessage::Limits => message.extend_from_slice(LIMITS),
             OptionalMessage::Sessions(batch) => {
                 message.extend_from_slice(SESSIONS);
                 write_bytes(&mut message, batch.site.as_bytes());
@@ -67,6 +82,13 @@ impl OptionalMessage {
         if let Some(secrets) = message.strip_prefix(TICKET_SECRETS) {
             let secrets = SecretBytes(secrets.to_vec().into());
             return Some(OptionalMessage::TicketSecrets(secrets));
+        }
+        if let Some(secrets) = message.strip_prefix(LIMIT_SECRETS) {
+            let secrets = SecretBytes(secrets.to_vec().into());
+            return Some(OptionalMessage::LimitSecrets(secrets));
+        }
+        if message == LIMITS {
+            return Some(OptionalMessage::Limits);
         }
         let rest = &mut message.strip_prefix(SESSIONS)?;
         let mut batch = SiteSessions {
@@ -162,6 +184,8 @@ mod tests {
         assert!(!shown.contains('7'), "{shown}");
         for message in [
             secrets,
+            OptionalMessage::LimitSecrets(SecretBytes(vec![9; 48].into())),
+            OptionalMessage::Limits,
             OptionalMessage::Sessions(sessions(0, 0)),
             OptionalMessage::Sessions(sessions(3, 200)),
         ] {
@@ -178,6 +202,8 @@ mod tests {
             &b"optional "[..],
             &b"optional ticket-secrets 2 x"[..],
             &b"optional news"[..],
+            &b"optional limits 2"[..],
+            &b"optional limit-secrets 2 x"[..],
             torn,
         ] {
             assert_eq!(ToNew::decode(message), Some(ToNew::Optional(None)), "{message:?}");

@@ -1,5 +1,6 @@
 //! The new process's side of an upgrade: receives the sockets, and reports success or failure.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -19,6 +20,9 @@ use super::message_bounds::MessageBounds;
 use super::optional_message::{MAX_MESSAGE, OptionalMessage};
 use crate::certificates::resumption::{SessionStores, TicketSecrets};
 use crate::gateway::accounts::{Accounts, OfferedHelper};
+use crate::limit_transfer;
+use crate::limits::LimitSecrets;
+use crate::registries::Registries;
 
 /// Maximum time between two messages of the old process, and for sending a message to it. The old process sends its
 /// list of sockets without a pause, and takes longer only for its reply to [`Predecessor::prepared`].
@@ -42,6 +46,8 @@ struct Received {
     control: AdoptedSockets,
     /// `None` if the old process has sent no secrets in a version that this program knows.
     ticket_secrets: Option<TicketSecrets>,
+    /// Secrets of the tables of clients; `None` as for `ticket_secrets`.
+    limit_secrets: Option<LimitSecrets>,
     /// Helper that starts programs as other accounts; `None` if the old process has none.
     helper: Option<OfferedHelper>,
 }
@@ -106,7 +112,7 @@ impl Predecessor {
         self.state_folder = folder;
         let mut sites = AdoptedSockets::new(generation);
         let mut control = AdoptedSockets::new(generation);
-        let mut ticket_secrets = None;
+        let (mut ticket_secrets, mut limit_secrets) = (None, None);
         let (mut helper, mut missing_accounts) = (None::<OfferedHelper>, 0);
         let mut bounds = MessageBounds::default();
         loop {
@@ -121,8 +127,14 @@ impl Predecessor {
                     continue;
                 }
                 (ToNew::Optional(optional), _) => {
-                    if let Some(OptionalMessage::TicketSecrets(secrets)) = optional {
-                        ticket_secrets = TicketSecrets::decode(&secrets.0);
+                    match optional {
+                        Some(OptionalMessage::TicketSecrets(secrets)) => {
+                            ticket_secrets = TicketSecrets::decode(&secrets.0);
+                        }
+                        Some(OptionalMessage::LimitSecrets(secrets)) => {
+                            limit_secrets = LimitSecrets::decode(&secrets.0);
+                        }
+                        Some(OptionalMessage::Sessions(_) | OptionalMessage::Limits) | None => {}
                     }
                     continue;
                 }
@@ -157,6 +169,7 @@ impl Predecessor {
                         sites,
                         control,
                         ticket_secrets,
+                        limit_secrets,
                         helper,
                     });
                 }
@@ -219,6 +232,12 @@ impl Predecessor {
         sockets.as_mut().and_then(|received| received.ticket_secrets.take())
     }
 
+    /// Returns the secrets of the tables of clients, if the old process has passed them. Further calls return none.
+    pub fn limit_secrets(&self) -> Option<LimitSecrets> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.as_mut().and_then(|received| received.limit_secrets.take())
+    }
+
     /// Takes the sockets of one group. Further calls return none.
     fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,20 +245,29 @@ impl Predecessor {
     }
 
     /// Reports that only the workers have to be started, and waits until the old process permits their start. Adds to
-    /// `sessions` the TLS sessions that the old process passes. `unused_udp`: addresses whose UDP sockets this process
-    /// does not read.
+    /// `sessions` the TLS sessions that the old process passes, and to `registries` the limits and offences of its
+    /// clients. `unused_udp`: addresses whose UDP sockets this process does not read.
     ///
     /// # Errors
     ///
     /// Fails if the old process has ended the upgrade.
-    pub fn prepared(&self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
+    pub fn prepared(
+        &self,
+        sessions: &SessionStores,
+        registries: &Registries,
+        unused_udp: &[Address],
+    ) -> Result<(), String> {
         let unused = unused_udp.iter().cloned().map(ToOld::UnusedUdp);
         for message in unused.chain([ToOld::Prepared]) {
             self.send(&message).map_err(|error| error.to_string())?;
         }
         loop {
-            match self.receive()?.0 {
+            let (message, file) = self.receive()?;
+            match message {
                 ToNew::Optional(Some(OptionalMessage::Sessions(batch))) => sessions.adopt(batch),
+                ToNew::Optional(Some(OptionalMessage::Limits)) => {
+                    limit_transfer::adopt(registries, file.map(File::from));
+                }
                 ToNew::Optional(_) => {}
                 ToNew::Go => return Ok(()),
                 _ => return Err("the old process has not permitted the upgrade".to_owned()),

@@ -53,6 +53,8 @@ pub struct Offer {
     pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,
+    /// Encoded secrets of the tables of clients.
+    pub limit_secrets: Zeroizing<Vec<u8>>,
     /// True if this process was started as root, and has dropped root's rights because its configuration had no
     /// scripts. The new process must not run scripts either, because they would run as the account of the server.
     pub has_dropped_root: bool,
@@ -134,8 +136,7 @@ impl Successor {
         }
     }
 
-    /// Sends the parameters of the upgrade, the helper, the ticket secrets, the channels for QUIC datagrams, and the
-    /// sockets.
+    /// Sends the parameters of the upgrade, the helper, the secrets, the channels for QUIC datagrams, and the sockets.
     fn send_offer(&self, offer: Offer) -> io::Result<()> {
         if offer.sockets.len() > MAX_SOCKETS {
             return Err(io::Error::other(format!("there are more than {MAX_SOCKETS} of them")));
@@ -153,8 +154,11 @@ impl Successor {
         if let Some(helper) = offer.helper {
             self.send_helper(&helper)?;
         }
-        let secrets = OptionalMessage::TicketSecrets(SecretBytes(offer.ticket_secrets));
-        self.send(&ToNew::Optional(Some(secrets)))?;
+        let ticket_secrets = OptionalMessage::TicketSecrets(SecretBytes(offer.ticket_secrets));
+        let limit_secrets = OptionalMessage::LimitSecrets(SecretBytes(offer.limit_secrets));
+        for secrets in [ticket_secrets, limit_secrets] {
+            self.send(&ToNew::Optional(Some(secrets)))?;
+        }
         for (generation, channel) in offer.relays {
             self.channel.set_send_timeout(self.left())?;
             let message = ToNew::Relay { generation }.encode();
@@ -252,6 +256,18 @@ impl Successor {
     /// Returns the process ID of the new process.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Passes the tables of clients to the prepared process. `file`: a file of
+    /// [`limit_transfer::write`](crate::limit_transfer::write).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the new process does not respond. It is prepared all the same.
+    pub fn send_limits(&self, file: &File) -> io::Result<()> {
+        self.channel.set_send_timeout(self.left())?;
+        let message = ToNew::Optional(Some(OptionalMessage::Limits)).encode();
+        self.channel.send(&message, Some(file.as_fd()), Blocking::Yes)
     }
 
     /// Passes sessions for at most [`SESSIONS_TIME`]. The remaining sessions are lost, and their clients make a full

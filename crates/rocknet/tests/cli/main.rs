@@ -41,6 +41,7 @@ mod support;
 mod trust;
 mod upgrade;
 mod upgrade_accounts;
+mod upgrade_limits;
 #[allow(dead_code)] // other tests use the rest of this shared module
 #[path = "../wire/mod.rs"]
 mod wire;

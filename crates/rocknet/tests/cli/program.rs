@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -127,29 +128,38 @@ impl ProgramFolder {
         command
     }
 
+    /// Starts a server as the successor of a process at the other end of `channel`. Returns at once, so the server has
+    /// no start-up block.
+    pub fn serve_after(&self, arguments: &[&str], channel: OwnedFd) -> Server {
+        let mut command = self.command(arguments);
+        command.env("ROCKNET_TAKEOVER", "1").stdin(channel);
+        ProgramFolder::spawned(command)
+    }
+
     fn started(mut command: Command) -> Server {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let out = Lines::of(child.stdout.take().unwrap());
-        let err = Lines::of(child.stderr.take().unwrap());
-        let input = child.stdin.take();
-        let mut server = Server {
-            child,
-            out,
-            err,
-            input,
-            banner: String::new(),
-        };
+        command.stdin(Stdio::piped());
+        let mut server = ProgramFolder::spawned(command);
         while !server.banner.contains("Ctrl+C") {
             let line = server.out.next(&server.err);
             server.banner.push_str(&line);
             server.banner.push('\n');
         }
         server
+    }
+
+    /// Starts a server whose standard input is set.
+    fn spawned(mut command: Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = Lines::of(child.stdout.take().unwrap());
+        let err = Lines::of(child.stderr.take().unwrap());
+        let input = child.stdin.take();
+        Server {
+            child,
+            out,
+            err,
+            input,
+            banner: String::new(),
+        }
     }
 }
 

@@ -112,7 +112,7 @@ pub fn upgrade(dir: &ProgramFolder, arguments: &[&str]) -> u32 {
 
 /// Waits until a process has ended.
 #[track_caller]
-fn wait_for_end(process: u32) {
+pub fn wait_for_end(process: u32) {
     let deadline = Instant::now() + TIMEOUT;
     let stat = format!("/proc/{process}/stat");
     // A zombie has ended too: its parent is the test.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use rocknet::certificates::resumption::{SessionStores, TicketSecrets};
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
+use rocknet::limits::LimitSecrets;
 use rocknet::log::{ErrorLog, Logger, init_errors};
+use rocknet::registries::Registries;
 use rocknet::server::StartHooks;
 use rocknet::takeover::{AdoptedSockets, Predecessor};
 use rocknet_config::Config;
@@ -62,9 +64,19 @@ impl StartHooks for ProgramStart<'_> {
         self.predecessor?.ticket_secrets()
     }
 
-    fn before_serving(&mut self, sessions: &SessionStores, unused_udp: &[Address]) -> Result<(), String> {
-        self.predecessor
-            .map_or(Ok(()), |predecessor| predecessor.prepared(sessions, unused_udp))
+    fn limit_secrets(&mut self) -> Option<LimitSecrets> {
+        self.predecessor?.limit_secrets()
+    }
+
+    fn before_serving(
+        &mut self,
+        sessions: &SessionStores,
+        registries: &Registries,
+        unused_udp: &[Address],
+    ) -> Result<(), String> {
+        self.predecessor.map_or(Ok(()), |predecessor| {
+            predecessor.prepared(sessions, registries, unused_udp)
+        })
     }
 }
 

@@ -1,0 +1,70 @@
+//! Body shared by the fuzz target, the property test and the test that replays the seeds of the target.
+
+use std::sync::Arc;
+
+use crate::key_seed::KeySeed;
+use crate::offenders::{Offender, Offenders};
+use crate::table::RateTable;
+use crate::transfer::{BUCKET_SIZE, MAX_TRANSFER, Transfer, TransferWriter};
+
+/// Nanoseconds in which an empty bucket becomes full.
+const CAPACITY: u64 = 60_000_000_000;
+
+/// Returns the seed of the transfers in the folder of seeds.
+pub fn seed() -> KeySeed {
+    KeySeed::new(&[7; KeySeed::SIZE])
+}
+
+/// Reads any bytes as a transfer of limits. Accepted buckets are never more than empty, and accepted sections are the
+/// same after they are written again.
+pub fn limit_transfer(bytes: &[u8]) {
+    // The time of the transfer itself, so that its age is accepted.
+    let clock = bytes.get(8..16).and_then(|time| time.try_into().ok());
+    let clock = clock.map_or(0, u64::from_le_bytes);
+    let Ok(transfer) = Transfer::read(bytes, &seed(), clock) else {
+        return;
+    };
+    assert!(bytes.len() <= MAX_TRANSFER);
+    let (table, mut offenders, now) = (RateTable::new(&Arc::default()), Offenders::<2>::default(), 7);
+    let mut again = TransferWriter::new(&seed(), clock);
+    let kinds = 1..4;
+    for section in kinds.clone().flat_map(|kind| transfer.sections(kind)) {
+        for bucket in transfer.buckets(&section, CAPACITY) {
+            table.adopt(bucket.key, bucket.left, now);
+        }
+        for record in section.records::<{ Offender::<2>::RECORD_SIZE }>() {
+            offenders.adopt(Offender::read(record).expect("a whole record"), now);
+        }
+        again.section::<BUCKET_SIZE>(section.kind, section.name, |write| {
+            section.records().iter().for_each(write);
+        });
+    }
+    table.for_each_used(now, |_, left| assert!(left <= CAPACITY, "{left}"));
+    let again = again.finish();
+    let read = Transfer::read(&again, &seed(), clock).expect("a transfer that was written");
+    for kind in kinds {
+        let with_buckets = |transfer: Transfer<'_>| {
+            let sections = transfer.sections(kind);
+            let sections = sections.filter(|section| !section.records::<BUCKET_SIZE>().is_empty());
+            sections
+                .map(|section| (section.name.to_vec(), section.records::<BUCKET_SIZE>().to_vec()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(with_buckets(read), with_buckets(transfer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn seeds_of_the_fuzz_target_pass() {
+        let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/limit_transfer");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(seeds).expect("a folder") {
+            super::limit_transfer(&std::fs::read(entry.expect("an entry").path()).expect("a seed"));
+            seen += 1;
+        }
+        // An empty folder would be noticed.
+        assert!(seen >= 5, "{seen} seeds");
+    }
+}
