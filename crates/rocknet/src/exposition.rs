@@ -82,6 +82,8 @@ pub struct StoredTotals {
     pub bytes: u64,
     /// Requests to cached routes, by their outcome.
     pub requests: Vec<(&'static str, u64)>,
+    /// Hits that a worker sent without a lookup.
+    pub ready_hits: u64,
     /// Responses on disk, if the server stores some there.
     pub disk: Option<DiskUsage>,
 }
@@ -330,6 +332,8 @@ fn stored_responses(page: &mut Page, stored: &StoredTotals) {
     for (outcome, count) in &stored.requests {
         page.sample("rocknet_stored_requests_total", &[("outcome", outcome)], count);
     }
+    let help = "Hits that a worker sent without a lookup, because they are frequent.";
+    page.counter("rocknet_stored_ready_hits", "", help, stored.ready_hits);
     let Some(disk) = &stored.disk else { return };
     let help = "Stored responses on disk.";
     page.gauge("rocknet_stored_disk_responses", "", help, disk.objects);

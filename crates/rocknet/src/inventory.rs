@@ -34,7 +34,7 @@ pub fn metrics(server: &Server) -> String {
         totals: Totals {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
-            stored: stored(&server.registries().responses),
+            stored: stored(&server.registries().responses, metrics),
             bans: server.registries().bans.counters(),
             ..totals(metrics)
         },
@@ -83,7 +83,7 @@ fn totals(metrics: &Metrics) -> Totals {
 }
 
 /// Returns the counters of the response cache.
-fn stored(responses: &Responses) -> StoredTotals {
+fn stored(responses: &Responses, metrics: &Metrics) -> StoredTotals {
     let outcomes = [
         ("hit", Counted::Hit),
         ("stale", Counted::Stale),
@@ -98,6 +98,7 @@ fn stored(responses: &Responses) -> StoredTotals {
         requests: outcomes
             .map(|(name, outcome)| (name, responses.counters.sum(outcome)))
             .to_vec(),
+        ready_hits: metrics.sum(|worker| worker.ready_hits.get()),
         disk: responses.disk().map(|disk| disk.usage()),
     }
 }

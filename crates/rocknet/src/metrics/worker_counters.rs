@@ -27,6 +27,8 @@ pub struct WorkerCounters {
     pub requests: Counter,
     pub bytes_sent: Counter,
     pub cache_hits: Counter,
+    /// Stored responses that were sent from [`ReadyResponses`](crate::ready_responses::ReadyResponses).
+    pub ready_hits: Counter,
     pub panics: Counter,
     pub tunnels_total: Counter,
     pub tunnels_closed: Counter,
@@ -81,6 +83,7 @@ impl Merge for WorkerCounters {
             requests,
             bytes_sent,
             cache_hits,
+            ready_hits,
             panics,
             tunnels_total,
             tunnels_closed,
@@ -101,6 +104,7 @@ impl Merge for WorkerCounters {
         self.requests.merge(requests);
         self.bytes_sent.merge(bytes_sent);
         self.cache_hits.merge(cache_hits);
+        self.ready_hits.merge(ready_hits);
         self.panics.merge(panics);
         self.tunnels_total.merge(tunnels_total);
         self.tunnels_closed.merge(tunnels_closed);

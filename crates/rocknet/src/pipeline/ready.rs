@@ -47,6 +47,7 @@ where
         return None;
     }
     ready.reuse.count(worker);
+    worker.counters.ready_hits.add(1);
     io.send_bytes(&ready.heads, &ready.body);
     Some(Outcome::Sent {
         status: ready.heads.status,
