@@ -61,9 +61,12 @@ impl Rate {
         }
     }
 
-    /// Returns a token to a bucket, for a request that was not handled after all.
-    pub fn give_back(&self, full_at: &mut u64) {
-        *full_at = full_at.saturating_sub(self.interval);
+    /// Returns a token to a bucket, for a request that does not count after all. `elapsed`: time since it was taken.
+    ///
+    /// A full bucket is not refilled. In `elapsed`, the rate may therefore have refilled a part of this token that it
+    /// would not have added without the request. Only the rest is returned, so that the bucket never gains tokens.
+    pub fn give_back(&self, full_at: &mut u64, elapsed: u64) {
+        *full_at = full_at.saturating_sub(self.interval.saturating_sub(elapsed));
     }
 
     /// Returns the time in which an empty bucket becomes full, in nanoseconds.
@@ -92,7 +95,7 @@ mod tests {
         assert_eq!(rate.take(&mut state, now), Taken::Refused { retry_after: S / 10 });
         assert_eq!(rate.take(&mut state, now + S / 10), Taken::Admitted { wait: 0 });
         assert!(matches!(rate.take(&mut state, now + S / 10), Taken::Refused { .. }));
-        rate.give_back(&mut state);
+        rate.give_back(&mut state, 0);
         assert_eq!(rate.take(&mut state, now + S / 10), Taken::Admitted { wait: 0 });
     }
 
@@ -113,6 +116,30 @@ mod tests {
         let (rate, mut state) = (Rate::new(0, 0, Some(0)), 0);
         assert_eq!(rate.take(&mut state, 5), Taken::Admitted { wait: 0 });
         assert_eq!(rate.take(&mut state, 5), Taken::Refused { retry_after: 1 });
+    }
+
+    #[test]
+    fn a_token_is_returned_without_its_refilled_part() {
+        // (time of the return, missing time in the bucket after it, which was 3 s at the beginning)
+        for (elapsed, missing) in [
+            (0, 2 * S),
+            (S / 4, 2 * S),
+            (S, 2 * S),
+            (2 * S, S),
+            (3 * S, 0),
+            (9 * S, 0),
+        ] {
+            let (rate, mut state) = (Rate::new(S, 3, None), 0);
+            for _ in 0..3 {
+                rate.take(&mut state, 10 * S);
+            }
+            rate.give_back(&mut state, elapsed);
+            assert_eq!(state.saturating_sub(10 * S + elapsed), missing, "{elapsed}");
+        }
+        let (rate, mut state) = (Rate::new(S, 3, None), 0);
+        rate.give_back(&mut state, u64::MAX);
+        rate.give_back(&mut state, 0);
+        assert_eq!(state, 0);
     }
 
     /// A token bucket as textbooks have it, with tokens in units of one nanosecond of the rate.
@@ -164,6 +191,35 @@ mod tests {
                         let is_admitted = matches!(rate.take(&mut on_time, now + retry_after), Taken::Admitted { .. });
                         prop_assert!(is_admitted);
                     }
+                }
+            }
+        }
+
+        /// A reference bucket sees only the requests that count. It admits each of them that the bucket admits.
+        #[test]
+        fn returned_tokens_admit_no_more_than_the_rate(
+            interval in 1_u64..5_000,
+            burst in 1_u32..20,
+            requests in prop::collection::vec((0_u64..10_000, prop::option::of(0_u64..20_000)), 1..200),
+        ) {
+            let rate = Rate::new(interval, burst, None);
+            let capacity = interval * u64::from(burst);
+            let mut reference = Simulation { interval, capacity, tokens: capacity, at: 0 };
+            let (mut state, mut now) = (0, 0);
+            // Times at which tokens were taken, and at which they are returned.
+            let mut held: Vec<(u64, u64)> = Vec::new();
+            for (gap, returned_after) in requests {
+                now += gap;
+                held.retain(|(taken, returned)| {
+                    if *returned <= now {
+                        rate.give_back(&mut state, returned - taken);
+                    }
+                    *returned > now
+                });
+                match (rate.take(&mut state, now), returned_after) {
+                    (Taken::Refused { .. }, _) => {}
+                    (Taken::Admitted { .. }, Some(after)) => held.push((now, now + after)),
+                    (Taken::Admitted { .. }, None) => prop_assert!(reference.take(now)),
                 }
             }
         }

@@ -125,10 +125,10 @@ impl RateTable {
         result
     }
 
-    /// Returns a token to the bucket of a key.
-    pub fn give_back(&self, rate: &Rate, key: u64) {
+    /// Returns a token to the bucket of a key. `elapsed`: as for [`Rate::give_back`], in nanoseconds.
+    pub fn give_back(&self, rate: &Rate, key: u64, elapsed: u64) {
         if let Some(bucket) = self.shard(key).find(key) {
-            rate.give_back(&mut bucket.full_at);
+            rate.give_back(&mut bucket.full_at, elapsed);
         }
     }
 

@@ -7,6 +7,7 @@
 //! networks.rs  banned networks: those of files and those that operators have added
 //! list_files.rs  the files of `ban.files`, which are read again when they change
 //! store.rs     the file in the state folder that keeps bans across restarts
+//! logins.rs    logins in progress, which count as failed until they succeed
 //! keeper.rs    the thread that reads changed files and writes the store
 //! report.rs    bans and offenders for the control API
 //! transfer.rs  the offences that a process passes to its successor in an upgrade
@@ -17,6 +18,7 @@
 mod address;
 mod keeper;
 mod list_files;
+mod logins;
 mod networks;
 mod offence;
 mod report;
@@ -43,6 +45,7 @@ use tracing::Level;
 
 use self::keeper::Keeper;
 use self::list_files::ListFiles;
+use self::logins::Logins;
 use self::networks::{AddedNetwork, Networks};
 use self::rules::Rules;
 use self::store::Store;
@@ -51,6 +54,7 @@ use crate::log::throttle::Cause;
 use crate::values::origin_form;
 
 pub use self::list_files::inspect as inspect_list;
+pub use self::logins::CountedLogin;
 pub use self::offence::{Offence, Reason};
 pub use self::report::BanCounters;
 
@@ -73,8 +77,7 @@ pub struct Bans {
     has_login_paths: AtomicBool,
     /// Offences of clients, by kind.
     rates: [RateTable; Offence::ALL.len()],
-    /// Logins of clients that have begun, less those that did not fail.
-    logins: RateTable,
+    logins: Logins,
     /// Seed of the hashes of clients, which clients cannot know.
     seed: KeySeed,
     offenders: Mutex<Offenders<{ Offence::ALL.len() }>>,
@@ -113,7 +116,7 @@ impl Bans {
             rules: RwLock::default(),
             has_login_paths: AtomicBool::new(false),
             rates: Offence::ALL.map(|_| RateTable::new(&budget)),
-            logins: RateTable::new(&budget),
+            logins: Logins::new(&budget),
             seed,
             offenders: Mutex::default(),
             counters: Counters::default(),
@@ -230,21 +233,26 @@ impl Bans {
         path.is_ok_and(|path| self.rules().is_login_path(path.as_str()))
     }
 
-    /// Counts a login of a client as failed before its response is known. Returns the seconds after which the client
-    /// may try again if a further failure would exceed the rate that leads to a ban; `None` if the login may begin.
-    pub fn take_login(&self, client: Client) -> Option<u64> {
-        let (key, rate) = self.login_rate(client)?;
-        match self.logins.take(&rate, key, self.elapsed()) {
-            Taken::Admitted { .. } => None,
-            Taken::Refused { retry_after } => Some(retry_after.div_ceil(1_000_000_000).max(1)),
-        }
+    /// Counts a login of a client as failed before its response is known. Returns `None` if failed logins of the client
+    /// lead to no ban.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the seconds after which the client may try again, if a further failure would exceed the rate that
+    /// leads to a ban.
+    pub fn take_login(&self, client: Client) -> Result<Option<CountedLogin>, u64> {
+        let Some((key, rate)) = self.login_rate(client) else {
+            return Ok(None);
+        };
+        let taken = self.logins.take(key, rate, self.elapsed());
+        taken
+            .map(Some)
+            .map_err(|retry_after| retry_after.div_ceil(1_000_000_000).max(1))
     }
 
     /// Takes back that a login was counted as failed.
-    pub fn give_back_login(&self, client: Client) {
-        if let Some((key, rate)) = self.login_rate(client) {
-            self.logins.give_back(&rate, key);
-        }
+    pub fn give_back_login(&self, login: &CountedLogin) {
+        self.logins.give_back(login, self.elapsed());
     }
 
     /// Returns the key of a client in the table of logins, and the rate of all failed logins up to the one that leads
@@ -257,10 +265,6 @@ impl Bans {
         let (settings, rate) = rules.rate(Offence::Login)?;
         let is_counted = !settings.dry_run && !rules.is_exempt(address);
         is_counted.then(|| (self.seed.of_client(client_network(address)), rate.all))
-    }
-
-    fn forget_logins(&self, key: u64) {
-        self.logins.update(key, self.elapsed(), |full_at| *full_at = 0);
     }
 
     /// Returns the time of the rates, in nanoseconds.
@@ -310,7 +314,7 @@ impl Bans {
         let reason = Reason::Offence(offence);
         if let Some(ban) = self.clients.ban_again(key, now, first, max, reason) {
             // After the ban, the client may log in again.
-            self.forget_logins(self.seed.of_client(key));
+            self.logins.forget(self.seed.of_client(key), elapsed);
             self.counters.bans[kind].fetch_add(1, Ordering::Relaxed);
             let time = text::duration(ban.until - ban.since);
             log_ban(
@@ -395,7 +399,7 @@ impl Bans {
                 for rate in &self.rates {
                     rate.update(self.seed.of_client(client), self.elapsed(), |full_at| *full_at = 0);
                 }
-                self.forget_logins(self.seed.of_client(client));
+                self.logins.forget(self.seed.of_client(client), self.elapsed());
                 (address::client_text(client), self.clients.lift(client, now))
             }
             None => {

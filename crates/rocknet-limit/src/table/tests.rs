@@ -34,7 +34,7 @@ fn keys_have_buckets_of_their_own() {
     assert!(!is_admitted(table.take(&rate, 0, S)));
     assert!(is_admitted(table.take(&rate, u64::MAX, S)));
     assert!(!is_admitted(table.take(&rate, u64::MAX, S)));
-    table.give_back(&rate, u64::MAX);
+    table.give_back(&rate, u64::MAX, 0);
     assert!(is_admitted(table.take(&rate, u64::MAX, S)));
     assert_eq!((table.used(S), table.used(10 * S)), (3, 0));
 }

@@ -223,12 +223,12 @@ impl LimitGuard {
         Ok(admitted)
     }
 
-    /// Takes back that a request was counted. `taken`: one bit for each limit that has taken a token.
+    /// Takes back that a request was counted just before. `taken`: one bit for each limit that has taken a token.
     fn give_back(&self, context: &GuardContext<'_>, taken: u32) {
         let limits = self.limits.iter().enumerate();
         for (_, limit) in limits.filter(|(at, _)| taken & (1 << at) != 0) {
             if let ActiveAmount::Rate { rate, .. } = &limit.amount {
-                limit.state.rates.give_back(rate, limit.key(&self.seed, context));
+                limit.state.rates.give_back(rate, limit.key(&self.seed, context), 0);
             }
         }
     }

@@ -100,7 +100,7 @@ impl ConnectionInfo {
         };
         worker.metrics.count(route, counted);
         if status.is_error() && self.is_validated {
-            offences::note(worker, self.client, None, Some(request), status);
+            offences::note(worker, self.client, None, Some(request), None, status);
         }
         if let Some(tracer) = &config.tracer {
             self.trace_ready(worker, tracer, request, &counted, route);
@@ -159,10 +159,11 @@ impl ConnectionInfo {
     pub fn note_offence(&self, worker: &Worker, context: &RequestContext, status: Status) {
         if !context.is_status_noted.replace(true)
             && self.is_validated
-            && (status.is_error() || worker.shared.registries.bans.has_login_paths())
+            && (status.is_error() || context.login.is_some() || worker.shared.registries.bans.has_login_paths())
         {
             let request = context.logged_request().map(|request| request.view());
-            offences::note(worker, self.client, context.client, request.as_ref(), status);
+            let (client, login) = (context.client, context.login.as_deref());
+            offences::note(worker, self.client, client, request.as_ref(), login, status);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Moves an exchange from stage to stage: waiting for the handler, sending, tunnel.
 
+use std::cell::OnceCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Instant;
@@ -51,6 +52,7 @@ where
         secure: info.secure.as_ref(),
         local: info.local(),
         id: &id,
+        login: OnceCell::new(),
     };
     // Only a sample of the immediate responses is timed, because reading the clock twice for each would cost too much.
     let timed = worker.ready_time.begin();
@@ -85,7 +87,7 @@ where
             context.route_number = route;
             context.cache_status.set(cache_status);
             if status.is_error() && info.is_validated {
-                offences::note(worker, info.client, None, Some(request), status);
+                offences::note(worker, info.client, None, Some(request), None, status);
             }
             context.is_status_noted.set(true);
             Flow::Active(ActiveExchange::new(

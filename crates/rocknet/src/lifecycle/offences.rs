@@ -4,34 +4,40 @@
 use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
-use crate::bans::Offence;
+use crate::bans::{CountedLogin, Offence};
 use crate::exchange::Client;
 use crate::forwarded;
 use crate::worker::Worker;
 
 /// Counts the offence that a response shows, if it shows one. `peer`: the other end of the connection. `client`: the
-/// client of the request, if it is known.
+/// client of the request, if it is known. `login`: the login that was counted as failed when the request began.
 #[inline(never)]
-pub fn note(worker: &Worker, peer: Client, client: Option<Client>, request: Option<&Request<'_>>, status: Status) {
+pub fn note(
+    worker: &Worker,
+    peer: Client,
+    client: Option<Client>,
+    request: Option<&Request<'_>>,
+    login: Option<&CountedLogin>,
+    status: Status,
+) {
     let bans = &worker.shared.registries.bans;
     let is_login = bans.has_login_paths() && request.is_some_and(|request| bans.is_login(request));
     let offence = offence(status, is_login);
-    if offence.is_none() && !is_login {
-        return;
+    // An application may have tested the guess before it responds with 429.
+    if let Some(login) = login
+        && offence != Some(Offence::Login)
+        && status != Status::TOO_MANY_REQUESTS
+    {
+        bans.give_back_login(login);
     }
+    let Some(offence) = offence else { return };
     let client = client.unwrap_or_else(|| match request {
         Some(request) if worker.trusts_proxies.get() => {
             forwarded::client(&worker.config().snapshot.config.server, peer, request.fields)
         }
         _ => peer,
     });
-    // A refused request may not have taken the place of a guess.
-    if is_login && offence != Some(Offence::Login) && status != Status::TOO_MANY_REQUESTS {
-        bans.give_back_login(client);
-    }
-    if let Some(offence) = offence {
-        bans.offend(client, offence);
-    }
+    bans.offend(client, offence);
 }
 
 /// Returns the offence that a response with this status shows. `is_login`: the request was a POST request to the path

@@ -47,7 +47,14 @@ pub(super) fn refuse_login<F: Fn() -> Rc<OwnedRequest>>(
     if !bans.is_login(incoming.request) {
         return None;
     }
-    let retry_after_s = bans.take_login(incoming.client(worker))?;
+    let retry_after_s = match bans.take_login(incoming.client(worker)) {
+        Ok(None) => return None,
+        Ok(Some(login)) => {
+            let _ = incoming.login.set(Rc::new(login));
+            return None;
+        }
+        Err(retry_after_s) => retry_after_s,
+    };
     let context = RequestContext::new(worker, config, incoming, site, None);
     let response = fixed::error(Status::TOO_MANY_REQUESTS).with("Retry-After", retry_after_s.to_string());
     Some(finish::respond(

@@ -14,6 +14,7 @@ use rocknet_proto::status::Status;
 use rocknet_telemetry::RequestTrace;
 
 use super::incoming::IncomingRequest;
+use crate::bans::CountedLogin;
 use crate::endpoint::Endpoint;
 use crate::exchange::{Client, RequestId};
 use crate::files::cache::l1::{CachedEndpoint, CachedEntry};
@@ -56,6 +57,8 @@ pub struct RequestContext {
     /// Context of the request after a wait, which has the request as admitted and the user. The connection keeps only
     /// the context before the wait, so that one keeps the other until the request ends. Set only after a wait.
     pub resumed: OnceCell<Rc<RequestContext>>,
+    /// Login that was counted as failed until its response is known.
+    pub login: Option<Rc<CountedLogin>>,
     /// Client that sent the request; set for requests that reach a handler, and if the server trusts a proxy.
     pub client: Option<Client>,
     /// Client and connection; set only if the header fields of the route have placeholders, or the site has guards.
@@ -143,6 +146,7 @@ impl RequestContext {
             request: None,
             admitted_request: OnceCell::new(),
             resumed: OnceCell::new(),
+            login: None,
             client: None,
             connection: None,
             id: RequestId::default(),
@@ -177,6 +181,7 @@ impl RequestContext {
         if incoming.request.method == Method::Post && worker.shared.registries.bans.has_login_paths() {
             // The path decides later whether the request was a login.
             context.request.get_or_insert_with(&incoming.owned);
+            context.login = incoming.login.get().cloned();
         }
         if worker.trusts_proxies.get() {
             context.client = Some(incoming.client(worker));
@@ -222,6 +227,7 @@ impl RequestContext {
             request: (access_log.is_some() || config.tracer.is_some()).then(owned),
             admitted_request: OnceCell::new(),
             resumed: OnceCell::new(),
+            login: None,
             client: None,
             connection: None,
             id: RequestId::default(),

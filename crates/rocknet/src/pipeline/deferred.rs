@@ -1,5 +1,6 @@
 //! Waits for the decision of a guard or for a lookup on disk, then starts the request again with the result.
 
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -94,6 +95,8 @@ impl DeferredRequest {
             secure: self.secure.as_ref(),
             local: self.local,
             id: &self.id,
+            // The context of the first start has the login.
+            login: OnceCell::new(),
         };
         let length = request.fields.get(KnownField::ContentLength);
         let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok());

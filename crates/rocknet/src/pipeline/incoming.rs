@@ -1,10 +1,12 @@
 //! Borrowed request with data of its connection. The request is in the receive buffer, or in a copy if it was deferred.
 
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
 use rocknet_proto::request::{OwnedRequest, Request};
 
+use crate::bans::CountedLogin;
 use crate::exchange::{Client, RequestId};
 use crate::forwarded;
 use crate::handshake::Handshake;
@@ -26,6 +28,8 @@ pub struct IncomingRequest<'a, F> {
     pub local: Option<IpAddr>,
     /// Identifier of the request. A reference, so that all phases have the same one.
     pub id: &'a RequestId,
+    /// Login that was counted as failed until its response is known; empty for other requests.
+    pub login: OnceCell<Rc<CountedLogin>>,
 }
 
 impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
@@ -42,6 +46,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
             secure: self.secure,
             local: self.local,
             id: self.id,
+            login: self.login.clone(),
         }
     }
 
