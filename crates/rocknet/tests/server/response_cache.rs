@@ -3,6 +3,8 @@
 mod disk;
 mod purges;
 mod ready;
+mod ready_changes;
+mod ready_guards;
 mod safety;
 mod selection;
 

@@ -17,9 +17,9 @@ over_http3! {
     signatures_reach_neither_upstreams_nor_the_cache,
 }
 
-const SECRET: &str = "5f3c1e0b9a7d4c2f8e6a1b3d5c7f9e0a2b4d6f8091a3c5e7";
+pub const SECRET: &str = "5f3c1e0b9a7d4c2f8e6a1b3d5c7f9e0a2b4d6f8091a3c5e7";
 
-fn key() -> SigningKeys {
+pub fn key() -> SigningKeys {
     SigningKeys::new(&[UrlKey {
         id: "main".into(),
         secret: SECRET.into(),
@@ -32,7 +32,7 @@ fn now() -> u64 {
 
 /// Returns a target with its signature for `seconds`; a negative number is a time in the past. `change`: changes the
 /// terms.
-fn signed_by(keys: &SigningKeys, line: &str, seconds: i64, change: impl FnOnce(&mut Terms)) -> String {
+pub fn signed_by(keys: &SigningKeys, line: &str, seconds: i64, change: impl FnOnce(&mut Terms)) -> String {
     let (method, target) = line.split_once(' ').unwrap();
     let mut terms = Terms {
         expires: now().checked_add_signed(seconds).unwrap(),
@@ -52,7 +52,7 @@ fn signed_by(keys: &SigningKeys, line: &str, seconds: i64, change: impl FnOnce(&
 }
 
 /// Returns a request line with a signature for an hour.
-fn signed(line: &str) -> String {
+pub fn signed(line: &str) -> String {
     signed_by(&key(), line, 3_600, |_| {})
 }
 
@@ -80,7 +80,7 @@ fn start(keys: &str) -> Running {
     Running::start(folder(), &text)
 }
 
-const SIGNED: &str = "auth = { signed = \"url.keys\" }";
+pub const SIGNED: &str = "auth = { signed = \"url.keys\" }";
 
 #[test]
 fn only_signed_urls_are_admitted() {

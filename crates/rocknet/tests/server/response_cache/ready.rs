@@ -23,15 +23,15 @@ over_http3! {
 }
 
 /// Number of requests after which a worker sends the response without a lookup, unless the machine is very slow.
-const FREQUENT: usize = 6;
+pub const FREQUENT: usize = 6;
 
 /// Starts a server with one worker that caches the responses of an upstream. Clients name their address, as behind a
 /// proxy. `keys`: further keys of the site.
-fn start(upstream: &Upstream, keys: &str) -> Running {
+pub fn start(upstream: &Upstream, keys: &str) -> Running {
     Running::start(Folder::with(&[("www/x", "")]), &text(upstream, keys))
 }
 
-fn text(upstream: &Upstream, keys: &str) -> String {
+pub fn text(upstream: &Upstream, keys: &str) -> String {
     with_cache(upstream, "true", keys)
 }
 
@@ -45,13 +45,13 @@ fn with_cache(upstream: &Upstream, cache: &str, keys: &str) -> String {
 }
 
 /// Returns the number of hits that workers have sent without a lookup.
-fn ready_hits(server: &Running) -> f64 {
+pub fn ready_hits(server: &Running) -> f64 {
     value(server, "rocknet_stored_ready_hits_total").expect("a counter")
 }
 
 /// Requests a page until its response is sent without a lookup. Returns this response.
 #[track_caller]
-fn heat(server: &Running, client: &mut Client, line: &str, fields: &[&str]) -> ReceivedResponse {
+pub fn heat(server: &Running, client: &mut Client, line: &str, fields: &[&str]) -> ReceivedResponse {
     let until = Instant::now() + DEADLINE;
     loop {
         let before = ready_hits(server);
@@ -69,7 +69,7 @@ fn heat(server: &Running, client: &mut Client, line: &str, fields: &[&str]) -> R
 
 /// Requests a page by all clients until each of them gets it without a lookup.
 #[track_caller]
-fn heat_all(server: &Running, clients: &mut [Client], line: &str, fields: &[&str]) {
+pub fn heat_all(server: &Running, clients: &mut [Client], line: &str, fields: &[&str]) {
     let until = Instant::now() + DEADLINE;
     loop {
         let before = ready_hits(server);
@@ -78,6 +78,35 @@ fn heat_all(server: &Running, clients: &mut [Client], line: &str, fields: &[&str
             return;
         }
         assert!(Instant::now() < until, "{line} {fields:?} needs lookups");
+    }
+}
+
+/// Calls `check` while a page is sent without a lookup. Calls it again if that has ended before `check` did, which a
+/// slow machine can cause.
+#[track_caller]
+pub fn while_hot(server: &Running, client: &mut Client, line: &str, fields: &[&str], mut check: impl FnMut()) {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        heat(server, client, line, fields);
+        check();
+        let before = ready_hits(server);
+        client.fetch(line, fields);
+        if ready_hits(server) > before {
+            return;
+        }
+        assert!(Instant::now() < until, "{line} {fields:?} does not stay ready");
+    }
+}
+
+/// Waits until the worker of each client uses a configuration whose site adds the field `X-Round` with this value. A
+/// reload sends the configuration to the workers, and does not wait for them.
+#[track_caller]
+pub fn wait_for_round(clients: &mut [Client], fields: &[&str], round: &str) {
+    let until = Instant::now() + DEADLINE;
+    for client in clients {
+        while client.fetch("GET /round", fields).field("X-Round") != Some(round) {
+            assert!(Instant::now() < until, "a worker has another configuration");
+        }
     }
 }
 
@@ -91,7 +120,7 @@ fn lasting(response: &ReceivedResponse) -> (u16, Vec<(String, String)>, Vec<u8>)
 }
 
 /// Returns an upstream whose responses have a version that each response increments.
-fn versions(fields: &'static str) -> Upstream {
+pub fn versions(fields: &'static str) -> Upstream {
     let version = Arc::<AtomicUsize>::default();
     upstream(move |request| {
         let version = version.fetch_add(1, Ordering::Relaxed);
@@ -312,23 +341,6 @@ fn frequent_hits_have_no_user_of_the_client() {
             for _ in 0..FREQUENT {
                 assert_eq!(client.fetch("GET /a", &[name]).text(), "nobody", "{name}");
             }
-        }
-    }
-}
-
-/// Each worker has frequent hits of its own.
-#[test]
-fn changes_end_frequent_hits_of_all_workers() {
-    let upstream = versions("Cache-Control: max-age=60");
-    let text = text(&upstream, "").replace("workers = 1", "workers = 2");
-    let server = Running::start(Folder::with(&[]), &text);
-    let mut clients: Vec<Client> = (0..8).map(|_| server.connect()).collect();
-    for _ in 0..3 {
-        heat_all(&server, &mut clients, "GET /a", &[]);
-        assert_eq!(server.server().purge_responses(&ResponsePurge::default()), Ok(1));
-        let expected = format!("GET /a HTTP/1.1 {}", upstream.all().len());
-        for client in &mut clients {
-            assert_eq!(client.get("/a").text(), expected);
         }
     }
 }
