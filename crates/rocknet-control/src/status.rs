@@ -1,12 +1,15 @@
 //! State of a running server, for the command `status` and for charts.
 
 mod display;
+mod response_cache;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::ListeningSocket;
+
+pub use self::response_cache::{ResponseCache, ResponseCacheDisk, ratio};
 
 /// State and counters of the server at one moment. Counters are totals since start unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -73,6 +76,8 @@ pub struct Status {
     pub duration_counts: Vec<u64>,
     /// State of the file cache.
     pub cache: Cache,
+    /// State of the response cache.
+    pub response_cache: ResponseCache,
     /// Number of bans of clients, and of networks that operators have banned.
     pub bans: u64,
     /// Number of log records dropped because a disk or pipe was too slow or full.

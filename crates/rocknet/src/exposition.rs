@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rocknet_cache::disk::DiskUsage;
-use rocknet_control::status::Protocols;
+use rocknet_control::status::{Protocols, ResponseCache};
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, UpstreamState, UpstreamSummary};
 
 use self::page::Page;
@@ -67,25 +67,10 @@ pub struct Totals {
     pub failed_reloads: u64,
     /// Spans that collectors have accepted, and spans that were lost.
     pub spans: (u64, u64),
-    /// Stored responses.
-    pub stored: StoredTotals,
+    /// Stored responses on disk, if the server stores some there.
+    pub stored_disk: Option<DiskUsage>,
     /// Bans of clients.
     pub bans: BanCounters,
-}
-
-/// Counters of the response cache.
-#[derive(Default)]
-pub struct StoredTotals {
-    /// Addresses with stored responses.
-    pub addresses: u64,
-    /// Size of all stored responses in bytes.
-    pub bytes: u64,
-    /// Requests to cached routes, by their outcome.
-    pub requests: Vec<(&'static str, u64)>,
-    /// Hits that a worker sent without a lookup.
-    pub ready_hits: u64,
-    /// Responses on disk, if the server stores some there.
-    pub disk: Option<DiskUsage>,
 }
 
 /// Writes the metrics.
@@ -100,7 +85,8 @@ pub fn render(measured: &Measured) -> String {
     certificates(&mut page, &measured.certificates);
     php(&mut page, &measured.php);
     cache_and_log(&mut page, &measured.status);
-    stored_responses(&mut page, &measured.totals.stored);
+    stored_responses(&mut page, &measured.status.response_cache);
+    stored_on_disk(&mut page, measured.totals.stored_disk.as_ref());
     bans(&mut page, &measured.totals.bans);
     reloads(&mut page, measured);
     spans(&mut page, measured.totals.spans);
@@ -322,19 +308,29 @@ fn cache_and_log(page: &mut Page, status: &Status) {
     page.counter(name, "", "Lost log records.", status.log_drops);
 }
 
-fn stored_responses(page: &mut Page, stored: &StoredTotals) {
+fn stored_responses(page: &mut Page, cache: &ResponseCache) {
     let help = "Addresses with stored responses in memory.";
-    page.gauge("rocknet_stored_addresses", "", help, stored.addresses);
+    page.gauge("rocknet_stored_addresses", "", help, cache.addresses);
     let help = "Size of the stored responses in memory.";
-    page.gauge("rocknet_stored_bytes", "bytes", help, stored.bytes);
+    page.gauge("rocknet_stored_bytes", "bytes", help, cache.bytes);
     let help = "Requests to routes with a response cache, by outcome.";
     page.family("rocknet_stored_requests", "counter", "", help);
-    for (outcome, count) in &stored.requests {
+    for (outcome, count) in [
+        ("hit", cache.hits),
+        ("stale", cache.stale),
+        ("collapsed", cache.collapsed),
+        ("miss", cache.misses),
+        ("bypass", cache.bypassed),
+    ] {
         page.sample("rocknet_stored_requests_total", &[("outcome", outcome)], count);
     }
     let help = "Hits that a worker sent without a lookup, because they are frequent.";
-    page.counter("rocknet_stored_ready_hits", "", help, stored.ready_hits);
-    let Some(disk) = &stored.disk else { return };
+    page.counter("rocknet_stored_ready_hits", "", help, cache.ready_hits);
+}
+
+/// Writes the state of the responses on disk; nothing if the server stores none there.
+fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>) {
+    let Some(disk) = disk else { return };
     let help = "Stored responses on disk.";
     page.gauge("rocknet_stored_disk_responses", "", help, disk.objects);
     let help = "Size of the files with stored responses.";

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rocknet_cache::Responses;
-use rocknet_cache::counters::Counted;
 use rocknet_config::model::{self, Amount, HostPattern, Mode};
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
 use crate::certificates::{Authority, Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
-use crate::exposition::{self, LimitSample, Measured, StoredTotals, Totals};
+use crate::exposition::{self, LimitSample, Measured, Totals};
 use crate::gateway::php::PoolReport;
 use crate::limits::LimitState;
 use crate::metrics::{Metrics, RouteLabel, WorkerCounters};
@@ -34,7 +32,7 @@ pub fn metrics(server: &Server) -> String {
         totals: Totals {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
-            stored: stored(&server.registries().responses, metrics),
+            stored_disk: server.registries().responses.disk().map(|disk| disk.usage()),
             bans: server.registries().bans.counters(),
             ..totals(metrics)
         },
@@ -79,27 +77,6 @@ fn totals(metrics: &Metrics) -> Totals {
         worker_restarts: sum(|worker| worker.restarts.get()),
         panics: sum(|worker| worker.panics.get()),
         ..Totals::default()
-    }
-}
-
-/// Returns the counters of the response cache.
-fn stored(responses: &Responses, metrics: &Metrics) -> StoredTotals {
-    let outcomes = [
-        ("hit", Counted::Hit),
-        ("stale", Counted::Stale),
-        ("collapsed", Counted::Collapsed),
-        ("miss", Counted::Miss),
-        ("bypass", Counted::Bypass),
-    ];
-    let (addresses, bytes) = responses.usage();
-    StoredTotals {
-        addresses: addresses as u64,
-        bytes,
-        requests: outcomes
-            .map(|(name, outcome)| (name, responses.counters.sum(outcome)))
-            .to_vec(),
-        ready_hits: metrics.sum(|worker| worker.ready_hits.get()),
-        disk: responses.disk().map(|disk| disk.usage()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reports about a running server: its state and counters, summaries and URLs of its sites, and the traffic of its
 //! routes.
 
+mod response_cache;
 mod sockets;
 
 use std::collections::{BTreeSet, HashMap};
@@ -27,11 +28,13 @@ use crate::metrics::{Counter, Histogram, Merge, Metrics, RouteCounters, RouteLab
 use crate::site::Site;
 use crate::snapshot::Snapshot;
 
+pub use self::response_cache::response_cache;
+
 /// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Returns the state and counters of a server, except reloads, snapshots, log drops and UDP ports, which
-/// [`Server::status`](crate::server::Server::status) adds. `http3`: configured addresses whose UDP ports are served.
+/// Returns the state and counters of a server, except what
+/// [`Server::status`](crate::server::Server::status) adds from other parts of the server. `http3`: configured addresses whose UDP ports are served.
 pub fn status(
     snapshot: &Snapshot,
     bound: &[BoundListener],

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{IntervalLoad, LimitedRequests, MAX_SHOWN, Protocols, Responses, SiteDurations, Status};
+use super::{IntervalLoad, LimitedRequests, MAX_SHOWN, Protocols, ResponseCache, Responses, SiteDurations, Status};
 use crate::text;
 
 /// Writes a line with a name and a value for each property. A property with several values has a line for each value,
@@ -116,6 +116,11 @@ impl fmt::Display for Status {
             "cache",
             format!("{entries} files, {}, {share} hits", text::bytes(cache.bytes)),
         )?;
+        if self.response_cache != ResponseCache::default() {
+            let [stored, requests] = stored_responses(&self.response_cache);
+            row("stored", stored)?;
+            row("", requests)?;
+        }
         if !self.sandbox.is_empty() {
             row("sandbox", text::sanitized(&self.sandbox, MAX_SHOWN))?;
         }
@@ -141,6 +146,29 @@ impl fmt::Display for Status {
         }
         Ok(())
     }
+}
+
+/// Returns a line about the stored responses, and one about the requests to routes with a response cache.
+fn stored_responses(cache: &ResponseCache) -> [String; 2] {
+    let mut stored = format!(
+        "responses of {} addresses, {}",
+        text::count(cache.addresses),
+        text::bytes(cache.bytes)
+    );
+    if let Some(disk) = cache.disk {
+        stored += &format!(
+            " in memory; {} responses, {} on disk",
+            text::count(disk.responses),
+            text::bytes(disk.bytes)
+        );
+    }
+    let share = text::share(cache.served(), cache.requests());
+    let [hits, stale, collapsed] = [cache.hits, cache.stale, cache.collapsed].map(text::count);
+    let [misses, bypassed] = [cache.misses, cache.bypassed].map(text::count);
+    let requests = format!(
+        "{share} hits: {hits} fresh, {stale} stale, {collapsed} shared; {misses} forwarded, {bypassed} bypassed"
+    );
+    [stored, requests]
 }
 
 /// Writes one line without a newline: `12.3 requests/s in the last 10 s: 50 % within 80 µs, 99 % within 1.2 ms`.
@@ -171,7 +199,7 @@ const PORTS_SHOWN: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cache, Mode, ProtocolConnections};
+    use super::super::{Cache, Mode, ProtocolConnections, ResponseCacheDisk};
     use super::*;
 
     /// Returns a status with a value for most properties.
@@ -245,6 +273,18 @@ mod tests {
                 hits: 900,
                 misses: 100,
             },
+            response_cache: ResponseCache {
+                addresses: 1_234,
+                bytes: 12 << 20,
+                disk: None,
+                hits: 97_000,
+                ready_hits: 90_000,
+                stale: 400,
+                collapsed: 100,
+                misses: 2_500,
+                bypassed: 12,
+                hit_ratio: Some(0.975),
+            },
             log_drops: 0,
             reloads: 3,
             snapshots: 1,
@@ -273,6 +313,8 @@ sent         5.0 GiB
 durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
              b.test: 50 % within 106.4 ms, 99 % within 1.5 s
 cache        42 files, 1.5 MiB, 90.0 % hits
+stored       responses of 1,234 addresses, 12.0 MiB
+             97.5 % hits: 97,000 fresh, 400 stale, 100 shared; 2,500 forwarded, 12 bypassed
 sandbox      programs are limited (seccomp)
 rights       CAP_NET_BIND_SERVICE
 reloads      3
@@ -307,7 +349,21 @@ reloads      3
         assert!(!shown.contains('\u{1b}'));
         let nothing = Status::default().to_string();
         assert!(nothing.contains("cache        0 files, 0 B, – hits\n"), "{nothing}");
-        assert!(!nothing.contains("log") && !nothing.contains("last reload"));
+        assert!(!nothing.contains("log") && !nothing.contains("last reload") && !nothing.contains("stored"));
+        let disk = ResponseCacheDisk {
+            responses: 5_678,
+            bytes: 3 << 30,
+            hits: 1,
+        };
+        let on_disk = Status {
+            response_cache: ResponseCache {
+                disk: Some(disk),
+                ..ResponseCache::default()
+            },
+            ..Status::default()
+        };
+        let expected = "stored       responses of 0 addresses, 0 B in memory; 5,678 responses, 3.0 GiB on disk\n             – hits: 0 fresh, 0 stale, 0 shared; 0 forwarded, 0 bypassed\n";
+        assert!(on_disk.to_string().contains(expected), "{on_disk}");
     }
 
     #[test]
@@ -338,6 +394,8 @@ reloads      3
         assert_eq!(json["mode"], "dev");
         assert_eq!(json["responses"]["4xx"], 4_560);
         assert_eq!(json["cache"]["hits"], 900);
+        assert_eq!(json["response_cache"]["hit_ratio"], 0.975);
+        assert_eq!(json["response_cache"]["disk"], serde_json::Value::Null);
         assert_eq!(serde_json::from_value::<Status>(json).unwrap(), status);
         // A status from a server of another version has missing and unknown fields.
         let other: Status = serde_json::from_str(r#"{"pid": 7, "responses": {"2xx": 1}, "moons": 2}"#).unwrap();

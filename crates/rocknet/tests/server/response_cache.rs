@@ -15,6 +15,8 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rocknet_control::status::ResponseCache;
+
 use super::proxy_fanout::raise_descriptor_limit;
 use super::support::client::request;
 use super::support::upstream::{self, Next, ReceivedRequest, Upstream, write_to};
@@ -476,8 +478,21 @@ fn the_configuration_selects_requests_and_lifetimes() {
 fn requests_are_counted_by_outcome() {
     let upstream = Upstream::responding_with(response("200 OK", "Cache-Control: max-age=60", "body"));
     let server = cached(&upstream, "true");
+    assert_eq!(server.server().status().response_cache, ResponseCache::default());
     (0..3).for_each(|_| drop(server.get("/")));
+    let stored = server.server().status().response_cache;
+    assert_eq!(stored.addresses, 1);
+    assert!(stored.bytes > 0 && stored.ready_hits <= 1, "{stored:?}");
     server.fetch("POST /", &["Content-Length: 0"]);
+    let expected = ResponseCache {
+        hits: 2,
+        ready_hits: stored.ready_hits,
+        misses: 1,
+        bypassed: 1,
+        hit_ratio: Some(0.6667),
+        ..ResponseCache::default()
+    };
+    assert_eq!(server.server().status().response_cache, expected);
     let metrics = rocknet::inventory::metrics(server.server());
     for line in [
         "rocknet_stored_requests_total{outcome=\"hit\"} 2",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rocknet_control::ban::OffenderSummary;
 use rocknet_control::route::RouteTraffic;
-use rocknet_control::status::Protocols;
+use rocknet_control::status::{self, Protocols, ResponseCache};
 use rocknet_control::{Status, durations};
 use serde::Serialize;
 
@@ -34,6 +34,10 @@ pub struct Sample {
     pub server_errors_per_second: f64,
     /// Requests that limits have refused, per second.
     pub refused_per_second: f64,
+    /// Requests that used the response cache, per second.
+    pub cached_requests_per_second: f64,
+    /// Share of these requests that were not forwarded, as `hit_ratio` of the status; `None` without such a request.
+    pub cache_hit_ratio: Option<f64>,
     /// Response times during the interval.
     pub latency: Latency,
     /// CPU time in percent of one core.
@@ -154,12 +158,19 @@ impl Sample {
         routes.truncate(MAX_ROUTES);
         let worst_clients = now.offenders.clone();
         let (before, now) = (&before.status, &now.status);
+        let cached = |count: fn(&ResponseCache) -> u64| {
+            let (before, now) = (&before.response_cache, &now.response_cache);
+            count(now).saturating_sub(count(before))
+        };
+        let (cache_served, cache_requests) = (cached(ResponseCache::served), cached(ResponseCache::requests));
         // 10 ms of CPU time per second are 1 % of a core.
         Sample {
             requests_per_second: rate(before.requests, now.requests),
             bytes_per_second: rate(before.bytes_sent, now.bytes_sent),
             server_errors_per_second: rate(before.responses.server_error, now.responses.server_error),
             refused_per_second: rate(before.limited.refused, now.limited.refused),
+            cached_requests_per_second: per_second(cache_requests),
+            cache_hit_ratio: status::ratio(cache_served, cache_requests),
             latency: Latency::of(&durations::between(&before.duration_counts, &now.duration_counts)),
             cpu_percent: rate(before.cpu_ms, now.cpu_ms) / 10.0,
             memory_bytes: now.memory_bytes,
@@ -225,6 +236,13 @@ mod tests {
                     refused: requests / 10,
                     ..LimitedRequests::default()
                 },
+                response_cache: ResponseCache {
+                    hits: requests / 4,
+                    stale: requests / 20,
+                    misses: requests / 10,
+                    bypassed: requests,
+                    ..ResponseCache::default()
+                },
                 ..Status::default()
             },
             offenders: Vec::new(),
@@ -256,6 +274,10 @@ mod tests {
         };
         assert_eq!(sample.latency, latency);
         assert_eq!(sample.refused_per_second, 50.0);
+        assert_eq!(
+            (sample.cached_requests_per_second, sample.cache_hit_ratio),
+            (200.0, Some(0.75))
+        );
         let sites: Vec<_> = (sample.sites.iter())
             .map(|site| (site.site.as_str(), site.responses_per_second))
             .collect();
@@ -271,6 +293,7 @@ mod tests {
             (idle.latency, idle.routes[0].latency),
             (Latency::default(), Latency::default())
         );
+        assert_eq!(idle.cache_hit_ratio, None);
         // After a restart, the counters are smaller.
         assert_eq!(
             Sample::of(&now, &before, Duration::from_secs(1)).requests_per_second,

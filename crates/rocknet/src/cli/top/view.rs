@@ -33,8 +33,9 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         0 => 0,
         count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(8),
     };
+    let summary = summary(status, sample);
     let [head, charts, sites, routes, clients, upstream_area, foot] = Layout::vertical([
-        Constraint::Length(3),
+        Constraint::Length(u16::try_from(summary.len()).unwrap_or(u16::MAX)),
         Constraint::Length(CHART_ROWS),
         Constraint::Length(site_rows),
         // The table of routes gets the rows that are left.
@@ -44,7 +45,7 @@ pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, ups
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(Paragraph::new(summary(status, sample)), head);
+    frame.render_widget(Paragraph::new(summary), head);
     draw_charts(frame, charts, history, sample);
     frame.render_widget(site_table(sample), sites);
     frame.render_widget(route_table(sample), routes);
@@ -59,7 +60,7 @@ fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
         0.0 => String::new(),
         refused => format!("; {refused:.1} requests/s refused by limits"),
     };
-    vec![
+    let mut lines = vec![
         Line::from(format!(
             "RockNet {version}, process {}, up for {}",
             status.pid,
@@ -77,7 +78,19 @@ fn summary<'t>(status: &Status, sample: &Sample) -> Vec<Line<'t>> {
             text::count(sample.connections_open),
             versions(sample)
         )),
-    ]
+    ];
+    let cache = &status.response_cache;
+    if cache.requests() > 0 {
+        let hits = sample
+            .cache_hit_ratio
+            .map_or("–".to_owned(), |ratio| format!("{:.1} %", 100.0 * ratio));
+        lines.push(Line::from(format!(
+            "response cache: {hits} of {:.0} requests/s, {} in memory",
+            sample.cached_requests_per_second,
+            text::bytes(cache.bytes)
+        )));
+    }
+    lines
 }
 
 /// Returns the open connections by version of HTTP.
@@ -205,6 +218,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use rocknet_control::UpstreamState;
+    use rocknet_control::status::ResponseCache;
 
     use super::super::sample::{RouteSample, SiteSample};
     use super::*;
@@ -221,6 +235,8 @@ mod tests {
             bytes_per_second: 2_048.0,
             server_errors_per_second: 0.5,
             refused_per_second: 20.25,
+            cached_requests_per_second: 800.4,
+            cache_hit_ratio: Some(0.9875),
             cpu_percent: 37.0,
             memory_bytes: 15 << 20,
             latency,
@@ -252,6 +268,11 @@ mod tests {
             pid: 7,
             uptime_s: 61,
             requests: 5_000,
+            response_cache: ResponseCache {
+                hits: 4_000,
+                bytes: 12 << 20,
+                ..ResponseCache::default()
+            },
             ..Status::default()
         };
         let upstream = UpstreamSummary {
@@ -273,6 +294,7 @@ mod tests {
             "RockNet 0.1.0, process 7, up for 1 min 1 s",
             "12 connections: HTTP/1 0, HTTP/2 3, HTTP/3 0; 20.2 requests/s refused by limits",
             "5,000 requests in all, 2.0 KiB per second sent, 0.5 server errors per second",
+            "response cache: 98.8 % of 800 requests/s, 12.0 MiB in memory",
             "1234 requests/s",
             "CPU 37 %",
             "memory 15.0 MiB",

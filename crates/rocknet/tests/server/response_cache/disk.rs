@@ -121,6 +121,9 @@ fn responses_survive_a_restart() {
     ] {
         assert!(metrics.lines().any(|other| other == line), "no {line} in {metrics}");
     }
+    let disk = server.server().status().response_cache.disk.expect("a store on disk");
+    assert_eq!((disk.responses, disk.hits), (1, 0));
+    assert!(disk.bytes > 0);
 }
 
 #[test]
