@@ -337,16 +337,35 @@ fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>) {
     page.gauge("rocknet_stored_disk_bytes", "bytes", help, disk.size);
     let help = "Memory of the index of stored responses on disk.";
     page.gauge("rocknet_stored_disk_index_bytes", "bytes", help, disk.index);
-    let help = "Stored responses that were read from disk.";
-    page.counter("rocknet_stored_disk_hits", "", help, disk.hits);
-    let help = "Stored responses that were written to disk.";
-    page.counter("rocknet_stored_disk_writes", "", help, disk.written);
-    let help = "Stored responses that were not written to disk: fresh for a short time, too large, or too many.";
-    page.counter("rocknet_stored_disk_skipped", "", help, disk.skipped);
-    let help = "Lookups of stored responses that did not wait for a busy disk.";
-    page.counter("rocknet_stored_disk_busy", "", help, disk.busy);
-    let help = "Failed reads and writes of stored responses, and damaged ones.";
-    page.counter("rocknet_stored_disk_errors", "", help, disk.errors);
+    for (name, help, count) in [
+        (
+            "rocknet_stored_disk_hits",
+            "Stored responses that were read from disk.",
+            disk.hits,
+        ),
+        (
+            "rocknet_stored_disk_writes",
+            "Stored responses that were written to disk.",
+            disk.written,
+        ),
+        (
+            "rocknet_stored_disk_skipped",
+            "Stored responses that were not written to disk: fresh for a short time, too large, or too many.",
+            disk.skipped,
+        ),
+        (
+            "rocknet_stored_disk_busy",
+            "Lookups of stored responses that did not wait for a busy disk.",
+            disk.busy,
+        ),
+        (
+            "rocknet_stored_disk_errors",
+            "Failed reads and writes of stored responses, and damaged ones.",
+            disk.errors,
+        ),
+    ] {
+        page.counter(name, "", help, count);
+    }
 }
 
 fn bans(page: &mut Page, bans: &BanCounters) {
