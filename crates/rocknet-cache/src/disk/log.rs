@@ -14,6 +14,9 @@ use crate::purge::Purge;
 /// Maximum size of all waiting records with responses, in bytes. Further responses are not written.
 pub(super) const MAX_WAITING: u64 = 64 << 20;
 
+/// Size of a write in bytes.
+pub(super) const WRITE: u64 = 4 << 20;
+
 /// Maximum number of waiting records with responses.
 const MAX_WAITING_RECORDS: usize = 16 * 1024;
 
@@ -184,6 +187,11 @@ impl Log {
         length <= u64::from(self.segment_size)
             && self.waiting_bytes + length <= MAX_WAITING
             && self.waiting.len() < MAX_WAITING_RECORDS
+    }
+
+    /// Returns true if the waiting records fill a write.
+    pub fn fills_write(&self) -> bool {
+        self.waiting_bytes >= WRITE
     }
 
     /// Appends a record, and returns its position.

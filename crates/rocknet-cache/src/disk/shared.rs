@@ -143,6 +143,22 @@ impl Shared {
         result.unwrap_or_else(PoisonError::into_inner).0
     }
 
+    /// Waits for `time`, so that further records are written together with those that wait. Returns earlier if there
+    /// are enough for a write, if a change must be written soon, or if the log is closed.
+    pub fn gather<'l>(&self, mut log: MutexGuard<'l, Log>, time: Duration) -> MutexGuard<'l, Log> {
+        let until = Instant::now() + time;
+        // A signal alone does not end the wait.
+        while !log.is_urgent
+            && !log.is_overrun
+            && !self.is_closing()
+            && !log.fills_write()
+            && let Some(left) = until.checked_duration_since(Instant::now())
+        {
+            log = self.wait(log, left);
+        }
+        log
+    }
+
     /// Waits for `time`, or until the log is closed.
     pub fn pause(&self, time: Duration) {
         let deadline = Instant::now() + time;
@@ -223,11 +239,16 @@ impl Shared {
             && hashes.is_some_and(|hashes| self.hashes.load().as_ref().is_some_and(|now| Arc::ptr_eq(now, &hashes)));
         match prepared {
             Some((header, head, mut entry)) if is_open && log.has_room(header.length()) => {
+                let had_none = log.waiting.is_empty();
                 entry.position = log.append(header, head, stored.body.clone());
                 self.index.insert(entry);
                 self.stats.written.fetch_add(1, Ordering::Relaxed);
+                // Otherwise the thread is awake, or gathers records.
+                let wakes = had_none || log.fills_write();
                 drop(log);
-                self.wake.notify_one();
+                if wakes {
+                    self.wake.notify_one();
+                }
             }
             // The response in memory is newer than that on disk, which has to be removed.
             _ => {

@@ -9,6 +9,8 @@ pub(super) struct Stats {
     pub hits: AtomicU64,
     /// Responses that were appended.
     pub written: AtomicU64,
+    /// Writes, each of several records.
+    pub writes: AtomicU64,
     /// Responses in memory that were not appended.
     pub skipped: AtomicU64,
     /// Reads that were not made, or not waited for, because the disk is busy.

@@ -188,6 +188,27 @@ fn responses_survive_a_restart_and_changes_do_too() {
 }
 
 #[test]
+fn records_are_written_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Opened::new(&folder.path().join("responses"));
+    let (begin, written) = (Instant::now(), || store.0.shared.stats.writes.load(Ordering::Relaxed));
+    let mut number = 0;
+    // Each record comes alone, so writing each at once would need about as many writes as records.
+    while written() < 3 {
+        store.put(&number.to_string(), "body");
+        number += 1;
+        assert!(begin.elapsed() < DEADLINE, "{number} records were not written");
+        thread::yield_now();
+    }
+    let most = begin.elapsed().as_millis() / super::thread::GATHER.as_millis() + 1;
+    assert!(
+        u128::from(written()) <= most,
+        "{} writes of {number} records",
+        written()
+    );
+}
+
+#[test]
 fn variants_are_selected_by_fields() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("responses");

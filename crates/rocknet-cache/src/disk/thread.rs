@@ -10,10 +10,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::eviction::IsInMemory;
 use super::folder::{Folder, State, boot_id};
-use super::log::EarlyChanges;
+use super::log::{EarlyChanges, WRITE};
 use super::recovery::{self, RecoveryError};
 use super::shared::Shared;
-use super::writer::{WRITE, Writer};
+use super::writer::Writer;
 
 /// Time between two attempts to take the lock of another process.
 const LOCK_RETRY: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const DISCARD_WAIT: Duration = Duration::from_secs(60);
 const ERROR_RETRY: Duration = Duration::from_secs(60);
 
 /// Time for which the first waiting record waits for others, so that writes are large.
-const GATHER: Duration = Duration::from_millis(50);
+pub(super) const GATHER: Duration = Duration::from_millis(50);
 
 /// Time after which the thread looks for a change of the capacity.
 const IDLE: Duration = Duration::from_secs(5);
@@ -246,14 +246,15 @@ impl<'s> Writer<'s> {
                 }
                 log = shared.wait(log, closes_in.min(IDLE));
             }
-            if !log.waiting.is_empty() && !log.is_urgent && !shared.is_closing() {
-                log = shared.wait(log, GATHER);
+            if !log.waiting.is_empty() {
+                log = shared.gather(log, GATHER);
             }
-            let records = log.take(WRITE as u64);
+            let records = log.take(WRITE);
             drop(log);
             if let Some(last) = records.last() {
                 let end = last.header.end();
                 self.write(records)?;
+                shared.stats.writes.fetch_add(1, Ordering::Relaxed);
                 shared.set_written(end);
             }
             self.fit()?;

@@ -11,13 +11,10 @@ use rocknet_io::temp_file::is_full;
 
 use super::eviction::{IsInMemory, keep_used};
 use super::folder::Folder;
-use super::log::Record;
+use super::log::{Record, WRITE};
 use super::position::Position;
 use super::record;
 use super::shared::Shared;
-
-/// Size of a write in bytes.
-pub(super) const WRITE: usize = 4 << 20;
 
 /// The log of an open folder.
 pub(super) struct Writer<'s> {
@@ -59,7 +56,7 @@ impl Writer<'_> {
             self.buffer.extend_from_slice(&header.encode());
             self.buffer.extend_from_slice(&head);
             self.buffer.extend_from_slice(&body);
-            if self.buffer.len() >= WRITE {
+            if self.buffer.len() as u64 >= WRITE {
                 self.flush()?;
             }
         }
@@ -99,7 +96,7 @@ impl Writer<'_> {
             }
         }
         // A large response does not stay in memory.
-        self.buffer.shrink_to(WRITE);
+        self.buffer.shrink_to(WRITE as usize);
         Ok(())
     }
 
