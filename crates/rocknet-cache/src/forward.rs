@@ -62,10 +62,28 @@ pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>,
     }
 }
 
+/// Forwards a GET request of a client, and counts it. The arguments are those of [`forward_uncounted`].
+pub(crate) async fn forward(
+    cached: Arc<CachedRoute>,
+    exchange: Exchange,
+    key: &Key,
+    leader: Option<Leader>,
+    stored: Option<Arc<StoredResponse>>,
+    reason: Forwarded,
+    is_late: bool,
+) -> HandlerOutput {
+    let (responses, services) = (Arc::clone(&cached.responses), Rc::clone(&exchange.services));
+    let output = forward_uncounted(cached, exchange, key, leader, stored, reason, is_late).await;
+    if matches!(output, HandlerOutput::Response(_)) {
+        responses.counters.count(&services, Counted::Miss);
+    }
+    output
+}
+
 /// Forwards a GET request. `leader`: lets other requests wait for its response. `stored`: the stale response, whose
 /// validators are sent. `is_late`: true if the request has waited for another one, or was too late to wait, and got no
 /// response that it may use.
-pub(crate) async fn forward(
+pub(crate) async fn forward_uncounted(
     cached: Arc<CachedRoute>,
     mut exchange: Exchange,
     key: &Key,
@@ -94,7 +112,6 @@ pub(crate) async fn forward(
         // A file of the file cache. It evaluates the preconditions of the original request itself.
         return output;
     };
-    cached.responses.counters.count(&services, Counted::Miss);
     let times = Times {
         requested_ms,
         received_ms: services.clock.uptime_ms(),

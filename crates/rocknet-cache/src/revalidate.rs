@@ -44,7 +44,8 @@ pub(crate) fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Ke
         );
         let deadline = services.wheel.deadline();
         deadline.set(inner.timeout_ticks(&services.wheel, &route));
-        let mut work = std::pin::pin!(forward::forward(
+        // The request of the client is counted already.
+        let mut work = std::pin::pin!(forward::forward_uncounted(
             cached,
             copy,
             &key,

@@ -284,6 +284,10 @@ fn simultaneous_requests_cause_one() {
                 all_have_sent.wait();
                 let response = client.response();
                 assert_eq!(response.text(), "body");
+    // It is no request of a client.
+    let metrics = rocknet::inventory::metrics(server.server());
+    let misses = metrics.lines().find(|line| line.contains("outcome=\"miss\""));
+    assert!(misses.is_some_and(|line| line.ends_with(" 1")), "{metrics}");
                 let status = status(&response);
                 let expected = ["fwd=uri-miss; stored", "fwd=uri-miss; collapsed", "hit"];
                 assert!(expected.contains(&&*status), "{status}");
