@@ -8,6 +8,7 @@ use rocknet_proto::request::Request;
 
 use crate::policy::LITESPEED_CONTROL;
 use crate::purge::{Purge, Selection};
+use crate::vary::MAX_FIELDS;
 
 /// Field of requests that enables the plugins, with its value.
 pub const ENABLED: (&[u8], &[u8]) = (b"X-LSCACHE", b"on");
@@ -24,7 +25,8 @@ const PURGES: [&str; 2] = ["X-LiteSpeed-Purge", "X-LiteSpeed-Purge2"];
 /// Maximum number of purges that one response may demand.
 const MAX_PURGES: usize = 256;
 
-/// Returns the cookies by which a response varies.
+/// Returns the cookies by which a response varies. Of too many, so that the response is not stored, the rest is left
+/// out.
 pub fn vary_cookies(fields: &FieldList) -> Vec<String> {
     let mut cookies = Vec::new();
     if fields.value(LITESPEED_CONTROL).is_some() {
@@ -34,6 +36,9 @@ pub fn vary_cookies(fields: &FieldList) -> Vec<String> {
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("X-LiteSpeed-Vary"));
     for element in lines.flat_map(|(_, value)| value.split(',')) {
+        if cookies.len() > MAX_FIELDS {
+            break;
+        }
         if let Some(name) = element.trim().strip_prefix("cookie=")
             && !cookies.iter().any(|other| other == name)
         {
@@ -146,6 +151,13 @@ mod tests {
         let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &[]);
         let fields = fields(&[("X-LiteSpeed-Purge", &"tag=a,".repeat(2 * MAX_PURGES))]);
         assert_eq!(purges(&fields, "s", &request.view(), true).len(), MAX_PURGES);
+    }
+
+    #[test]
+    fn the_number_of_cookies_is_limited() {
+        let names: Vec<_> = (0..100).map(|number| format!("cookie={number}")).collect();
+        let fields = fields(&[("X-LiteSpeed-Vary", &names.join(","))]);
+        assert_eq!(vary_cookies(&fields).len(), MAX_FIELDS + 1);
     }
 
     #[test]

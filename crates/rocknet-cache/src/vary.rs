@@ -7,8 +7,8 @@ use crate::cookies;
 /// Prefix of a selector that is a cookie. Names of fields do not contain `;`.
 const COOKIE: &[u8] = b"cookie;";
 
-/// Maximum number of fields in `Vary`. A response with more is not stored.
-const MAX_FIELDS: usize = 16;
+/// Maximum number of fields and cookies that select a response. A response with more is not stored.
+pub(crate) const MAX_FIELDS: usize = 16;
 
 /// Fields that the server adds to or replaces in requests to handlers.
 const SET_BY_SERVER: [&[u8]; 8] = [
@@ -31,15 +31,18 @@ pub struct Variation(Box<[Selector]>);
 
 impl Variation {
     /// Returns the variation of a response to a request with these fields; `None` for `Vary: *` and for too many
-    /// fields. Returns `None` too if `Vary` names a field that the handler does not get from the client. `cookies`:
-    /// names of cookies that select a response, besides the fields in `Vary`. `replaced`: names in lower case of fields
-    /// that the route sets in requests.
+    /// fields and cookies. Returns `None` too if `Vary` names a field that the handler does not get from the client.
+    /// `cookies`: names of cookies that select a response, besides the fields in `Vary`. `replaced`: names in lower
+    /// case of fields that the route sets in requests.
     pub fn of(
         response: &FieldList,
         request: &Fields<'_>,
         cookies: &[String],
         replaced: &[String],
     ) -> Option<Variation> {
+        if cookies.len() > MAX_FIELDS {
+            return None;
+        }
         let cookies = cookies.iter().map(|name| [COOKIE, name.as_bytes()].concat());
         let mut all: Vec<Selector> = cookies
             .map(|name| {
@@ -210,5 +213,13 @@ mod tests {
         assert_eq!(variation(&["Accept", "Cookie, *"], &request), None);
         assert!(variation(&[&names(MAX_FIELDS)], &request).is_some());
         assert_eq!(variation(&[&names(MAX_FIELDS + 1)], &request), None);
+        let with_cookies = |fields: usize, cookies: usize| {
+            let mut response = FieldList::default();
+            response.add("Vary", &*names(fields));
+            let cookies: Vec<_> = (0..cookies).map(|number| format!("c{number}")).collect();
+            Variation::of(&response, &request.view().fields, &cookies, &[]).is_some()
+        };
+        assert!(with_cookies(0, MAX_FIELDS) && with_cookies(1, MAX_FIELDS - 1));
+        assert!(!with_cookies(0, MAX_FIELDS + 1) && !with_cookies(1, MAX_FIELDS));
     }
 }
