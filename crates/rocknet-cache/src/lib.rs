@@ -198,7 +198,7 @@ impl Responses {
         self.disk.swap(None).is_none_or(|disk| disk.stop(deadline))
     }
 
-    /// Returns the number of resources in memory, and their size in bytes.
+    /// Returns the number of resources with responses in memory, and their size in bytes.
     pub fn usage(&self) -> (usize, u64) {
         let usage = |memory: &Arc<MemoryStore>| (memory.len(), memory.size());
         let all = self.memories();

@@ -8,7 +8,7 @@
 //! so a worker with a reference to it sees without a lookup that it is no longer valid.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use arc_swap::ArcSwapOption;
@@ -80,11 +80,18 @@ struct Entry {
 }
 
 impl Entry {
-    /// Creates the entry for the store.
-    fn new(resource: Resource) -> Entry {
+    /// Creates the entry for the store. `count`: number of resources in the store with responses.
+    fn new(resource: Resource, count: &Arc<AtomicUsize>) -> Entry {
+        let count = (!resource.variants.is_empty()).then(|| Arc::clone(count));
+        if let Some(count) = &count {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         let resource = Arc::new(resource);
         Entry {
-            _retire: Some(Retire(Arc::clone(&resource))),
+            _retire: Some(Retire {
+                resource: Arc::clone(&resource),
+                count,
+            }),
             resource,
         }
     }
@@ -99,12 +106,19 @@ impl Clone for Entry {
     }
 }
 
-/// Retires a resource when it is dropped.
-struct Retire(Arc<Resource>);
+/// Retires a resource when it is dropped, and counts resources with responses.
+struct Retire {
+    resource: Arc<Resource>,
+    /// Number of resources in the store with responses, if this one has some.
+    count: Option<Arc<AtomicUsize>>,
+}
 
 impl Drop for Retire {
     fn drop(&mut self) {
-        self.0.retire();
+        self.resource.retire();
+        if let Some(count) = &self.count {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -194,6 +208,8 @@ pub struct MemoryStore {
     layout: RwLock<()>,
     /// Maximum size in bytes.
     capacity: AtomicU64,
+    /// Number of resources with responses. Keys that are only marked as uncacheable do not count.
+    count: Arc<AtomicUsize>,
 }
 
 impl MemoryStore {
@@ -203,6 +219,7 @@ impl MemoryStore {
             shards: ArcSwapOption::empty(),
             layout: RwLock::default(),
             capacity: AtomicU64::new(capacity),
+            count: Arc::default(),
         }
     }
 
@@ -237,7 +254,7 @@ impl MemoryStore {
                 uncacheable_until_ms,
                 ..
             } = &*entry.resource;
-            let entry = Entry::new(Resource::new(variants.clone(), *uncacheable_until_ms));
+            let entry = Entry::new(Resource::new(variants.clone(), *uncacheable_until_ms), &self.count);
             new.of(&key).resources.insert(key, entry);
         }
         self.shards.store(Some(Arc::new(new)));
@@ -249,14 +266,14 @@ impl MemoryStore {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Returns the size of all responses in bytes.
+    /// Returns the size of all responses in bytes, with the keys that are only marked as uncacheable.
     pub fn size(&self) -> u64 {
         self.sum(Resources::weight)
     }
 
-    /// Returns the number of resources.
+    /// Returns the number of resources with responses.
     pub fn len(&self) -> usize {
-        self.sum(Resources::len)
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Returns true if there are no resources.
@@ -323,7 +340,7 @@ impl MemoryStore {
             if size > max {
                 return Err(NotStored::Body);
             }
-            resources.insert(key.into(), Entry::new(Resource::new(variants, 0)));
+            resources.insert(key.into(), Entry::new(Resource::new(variants, 0), &self.count));
             Ok(())
         })
     }
@@ -360,7 +377,8 @@ impl MemoryStore {
                 return Err(NotStored::Body);
             }
             let uncacheable_until_ms = resource.map_or(0, |resource| resource.uncacheable_until_ms);
-            resources.insert(key.into(), Entry::new(Resource::new(variants, uncacheable_until_ms)));
+            let resource = Resource::new(variants, uncacheable_until_ms);
+            resources.insert(key.into(), Entry::new(resource, &self.count));
             Ok(None)
         })
     }
@@ -375,7 +393,7 @@ impl MemoryStore {
             let variants = resources
                 .get(key)
                 .map_or_else(Vec::new, |entry| entry.resource.variants.clone());
-            resources.insert(key.into(), Entry::new(Resource::new(variants, until_ms)));
+            resources.insert(key.into(), Entry::new(Resource::new(variants, until_ms), &self.count));
         });
     }
 

@@ -71,6 +71,38 @@ fn a_resize_keeps_responses_and_adapts_the_shards() {
     assert_eq!(store.put(&key(0), &small, || true), Ok(()));
 }
 
+#[test]
+fn only_resources_with_responses_are_counted() {
+    let store = MemoryStore::new(8 * MIN_SHARD);
+    let response = stored(10);
+    store.mark_uncacheable(b"a", 1);
+    assert_eq!(store.len(), 0);
+    assert!(store.size() > 0);
+    store.put(b"a", &response, || true).expect("room");
+    store.put(b"b", &response, || true).expect("room");
+    store.put(b"b", &response, || true).expect("room");
+    assert_eq!(store.len(), 2);
+    // A mark keeps the responses.
+    store.mark_uncacheable(b"b", 1);
+    store.mark_uncacheable(b"c", 1);
+    assert_eq!(store.len(), 2);
+    store.set_capacity(MIN_SHARD);
+    assert_eq!(store.len(), 2, "after a change of the shards");
+    store.remove(b"b");
+    assert_eq!(store.len(), 1);
+    store.retain(|_, _| false);
+    assert_eq!(store.len(), 0);
+    // Evicted resources do not count either.
+    store.set_capacity(MIB);
+    let large = stored(100 * 1024);
+    for number in 0..100_u32 {
+        store.put(&number.to_be_bytes(), &large, || true).expect("room");
+    }
+    assert!((1..=10).contains(&store.len()), "{}", store.len());
+    store.set_capacity(0);
+    assert!(store.is_empty());
+}
+
 /// A purge begins with a mark, which the check of each insertion sees. No response is left that was checked before.
 #[test]
 fn no_purge_falls_between_check_and_insertion() {
