@@ -115,7 +115,7 @@ pub(crate) async fn forward_uncounted(
     let times = Times {
         requested_ms,
         received_ms: services.clock.uptime_ms(),
-        received_unix: services.clock.unix_ms() / 1000,
+        made_unix: response.date.unwrap_or(services.clock.unix_ms() / 1000),
     };
     let facts = RequestFacts::of(&request.fields);
     let code = response.status.code();

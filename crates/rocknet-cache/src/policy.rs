@@ -69,8 +69,9 @@ pub struct Times {
     pub requested_ms: u64,
     /// Uptime in milliseconds when the head of the response was received.
     pub received_ms: u64,
-    /// Time in seconds since 1970 when the head of the response was received.
-    pub received_unix: u64,
+    /// Time in seconds since 1970 at which the origin made the response: its `Date`, or the time when its head was
+    /// received (RFC 9110 §6.6.1).
+    pub made_unix: u64,
 }
 
 /// Properties of the request that decide whether its response may be stored.
@@ -244,7 +245,7 @@ pub fn terms(
     if request.has_authorization && !shares {
         return Err(NotStored::Authorization);
     }
-    let explicit = lifetime(&control, is_targeted, fields, times.received_unix);
+    let explicit = lifetime(&control, is_targeted, fields, times.made_unix);
     let lifetime = match explicit {
         Some(seconds) => seconds,
         None if control.no_cache => 0,
@@ -276,7 +277,8 @@ pub fn terms(
 }
 
 /// Returns the age that the upstream states, in seconds. A value that cannot be parsed, or several, count as the
-/// largest age, so that the response is stale (RFC 9111 §5.1).
+/// largest age, so that the response is stale. RFC 9111 §5.1 recommends the first value, and no age for an invalid one,
+/// but a response whose age is not known may be older than its lifetime.
 fn age(fields: &FieldList) -> u64 {
     let mut values = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("Age"));
     match (values.next(), values.next()) {
@@ -316,7 +318,9 @@ fn control_of(fields: &FieldList, litespeed: bool) -> (Directives, bool) {
 }
 
 /// Returns the explicit freshness lifetime in seconds (RFC 9111 §4.2.1); `None` if the response states no lifetime.
-fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, received_unix: u64) -> Option<u64> {
+/// `Expires` counts from `made_unix`, so that a difference between the clocks of the origin and of this server does
+/// not matter.
+fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, made_unix: u64) -> Option<u64> {
     if let Some(seconds) = control.s_maxage.or(control.max_age) {
         return Some(seconds);
     }
@@ -324,7 +328,7 @@ fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, receive
     let expires = fields.value("Expires").filter(|_| !is_targeted)?;
     // A value that is not a date, such as `0`, means a time in the past (RFC 9111 §5.3).
     let expires = date::parse(expires.trim().as_bytes()).unwrap_or(0);
-    Some(expires.saturating_sub(received_unix).min(MAX_SECONDS))
+    Some(expires.saturating_sub(made_unix).min(MAX_SECONDS))
 }
 
 /// Returns the lifetime in seconds that the configuration gives to responses without explicit freshness.

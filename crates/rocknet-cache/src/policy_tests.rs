@@ -10,7 +10,7 @@ const NOW: u64 = 784_111_777;
 const TIMES: Times = Times {
     requested_ms: 1_000_000,
     received_ms: 1_000_000,
-    received_unix: NOW,
+    made_unix: NOW,
 };
 
 fn fields(lines: &[&str]) -> FieldList {
@@ -241,6 +241,37 @@ fn stale_responses_are_used_within_their_windows() {
     let later = TIMES.received_ms + 61_000;
     assert_eq!(strict.permitted(later, None), Use::AfterValidation);
     assert!(!strict.serves_errors(later));
+}
+
+#[test]
+fn expires_counts_from_the_date_of_the_response() {
+    let expires = "Expires: Sun, 06 Nov 1994 08:50:37 GMT";
+    for (made_unix, age, expected) in [
+        (NOW, 0, Ok(60)),
+        // The clock of the origin is slow or fast.
+        (NOW - 300, 0, Ok(360)),
+        (NOW + 20, 0, Ok(40)),
+        (NOW + 60, 0, Err(NotStored::Stale)),
+        (NOW + 90, 0, Err(NotStored::Stale)),
+        // The age counts in addition.
+        (NOW + 20, 39, Ok(1)),
+        (NOW + 20, 40, Err(NotStored::Stale)),
+    ] {
+        let times = Times { made_unix, ..TIMES };
+        let fields = fields(&[expires, &format!("Age: {age}")]);
+        let terms = terms(
+            &RequestFacts::default(),
+            status(200),
+            &fields,
+            times,
+            &ResponseCache::default(),
+        );
+        assert_eq!(
+            terms.map(|terms| terms.ttl(TIMES.received_ms)),
+            expected,
+            "{made_unix} {age}"
+        );
+    }
 }
 
 #[test]

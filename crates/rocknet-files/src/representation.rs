@@ -182,6 +182,7 @@ fn not_modified(asset: &Asset, etag: &[u8]) -> Response {
         cache_status: "",
         stored: None,
         is_no_offence: false,
+        date: None,
     }
 }
 
@@ -281,6 +282,7 @@ fn partial(asset: &Asset, variant: &Variant, part: ByteRange) -> Response {
         cache_status: "",
         stored: None,
         is_no_offence: false,
+        date: None,
     }
 }
 
@@ -311,6 +313,7 @@ fn multipart(asset: &Asset, variant: &Variant, ranges: &[ByteRange]) -> Response
         cache_status: "",
         stored: None,
         is_no_offence: false,
+        date: None,
     }
 }
 
@@ -346,6 +349,7 @@ pub fn response_of(asset: &Asset, variant: &Variant) -> Response {
         cache_status: "",
         stored: None,
         is_no_offence: false,
+        date: None,
     }
 }
 

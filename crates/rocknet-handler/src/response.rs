@@ -43,6 +43,9 @@ pub struct Response {
     pub stored: Option<Arc<dyn Stored>>,
     /// True if an error status is no sign of misbehaviour of the client, so that it does not count for bans.
     pub is_no_offence: bool,
+    /// Time in seconds since 1970 at which the origin made the response, by its field `Date`; `None` if it is not
+    /// known. The lifetime of a response with `Expires` begins then.
+    pub date: Option<u64>,
 }
 
 /// An upstream and its response time.
@@ -79,6 +82,7 @@ impl Response {
             cache_status: "",
             stored: None,
             is_no_offence: false,
+            date: None,
         }
     }
 
@@ -98,6 +102,7 @@ impl Response {
             cache_status: "",
             stored: None,
             is_no_offence: false,
+            date: None,
         }
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use rocknet_proto::fields::{Field, KnownField, KnownFieldSet};
 use rocknet_proto::h1::{ResponseBodyFraming, connection_options};
 use rocknet_proto::response;
+use rocknet_proto::semantics::date;
 use rocknet_proto::status::Status;
 
 use crate::upgrade_request::UpgradeRequest;
@@ -35,6 +36,8 @@ pub struct ResponseHead {
     /// Length of the response body in bytes, if it is known. In a response without a body, such as one to HEAD, it is
     /// the value of `Content-Length`.
     pub length: Option<u64>,
+    /// Value of `Date`, which is not forwarded.
+    pub date: Option<u64>,
 }
 
 impl ResponseHead {
@@ -68,6 +71,7 @@ impl ResponseHead {
             status: response.status,
             fields,
             length,
+            date: response.fields.get(KnownField::Date).and_then(date::parse),
         }
     }
 

@@ -19,7 +19,12 @@ use rocknet_handler::response::{Body, ErrorPage, FieldList, Response, Stream};
 /// Returns the response of an exchange. `buffer_size`: maximum number of body bytes received ahead of the client; 0
 /// disables buffering.
 pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usize) -> Result<Response, ProxyError> {
-    let ResponseHead { status, fields, length } = exchange.take_head().ok_or(ProxyError::NoResponse)?;
+    let ResponseHead {
+        status,
+        fields,
+        length,
+        date,
+    } = exchange.take_head().ok_or(ProxyError::NoResponse)?;
     if let Some(protocol) = exchange.take_upgraded_protocol() {
         let protocol = String::from_utf8_lossy(&protocol).into_owned();
         let tunnel = UpgradedTunnel::new(exchange).ok_or(ProxyError::NoResponse)?;
@@ -59,6 +64,7 @@ pub fn from_exchange(mut exchange: H1Exchange, method: Method, buffer_size: usiz
         cache_status: "",
         stored: None,
         is_no_offence: false,
+        date,
     })
 }
 

@@ -40,7 +40,7 @@ pub(super) fn stored(control: &str, body: &str) -> StoredResponse {
     let times = Times {
         requested_ms: now.uptime_ms,
         received_ms: now.uptime_ms,
-        received_unix: now.unix_ms / 1000,
+        made_unix: now.unix_ms / 1000,
     };
     let terms = policy::terms(
         &RequestFacts::default(),

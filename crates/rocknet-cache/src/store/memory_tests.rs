@@ -26,7 +26,7 @@ fn variant(size: usize, variation: Variation) -> Arc<StoredResponse> {
     let times = Times {
         requested_ms: 0,
         received_ms: 0,
-        received_unix: 0,
+        made_unix: 0,
     };
     let facts = RequestFacts::default();
     let terms = policy::terms(&facts, response.status, &response.fields, times, &Default::default());

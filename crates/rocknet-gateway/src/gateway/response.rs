@@ -9,6 +9,7 @@ use bytes::Bytes;
 use rocknet_proto::cgi::{CgiHead, StatusLine};
 use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::method::Method;
+use rocknet_proto::semantics::date;
 
 use super::error::BackendError;
 use super::exchange::BackendExchange;
@@ -44,7 +45,9 @@ pub fn build_response(
     let length = head.length;
     for (name, value) in head.fields {
         // The server sets `Content-Length` from the parsed length, and `Date` itself.
-        if !is_framing(name) && !name.eq_ignore_ascii_case(b"date") && !is_for_nginx(name) {
+        if name.eq_ignore_ascii_case(b"date") {
+            response.date = date::parse(value);
+        } else if !is_framing(name) && !is_for_nginx(name) {
             response.fields.add_field(Field::new(name, value));
         }
     }

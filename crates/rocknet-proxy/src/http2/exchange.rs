@@ -176,6 +176,7 @@ impl H2Response {
         })?;
         let fields = head::response_fields(&head.headers);
         let length = head::content_length(&head.headers);
+        let date = head::date(&head.headers);
         let body = if method == Method::Head {
             Body::Stream(Box::new(OmittedBody(length)))
         } else if body.is_end_stream() {
@@ -204,6 +205,7 @@ impl H2Response {
             cache_status: "",
             stored: None,
             is_no_offence: false,
+            date,
         })
     }
 }

@@ -1,9 +1,10 @@
 //! Converts request heads to the types of the `h2` library, and response fields from them to the types of RockNet.
 
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
+use http::header::{CONTENT_LENGTH, DATE, HeaderMap, HeaderName, HeaderValue, TE};
 use http::{Method, Request, Uri};
 use rocknet_proto::fields::{Field, is_framing};
 use rocknet_proto::h1::{EncodeError, Length, RequestLine};
+use rocknet_proto::semantics::date;
 
 use crate::request::HeadWriter;
 use rocknet_handler::response::FieldList;
@@ -61,6 +62,11 @@ pub fn response_fields(map: &HeaderMap) -> FieldList {
     let is_own = |name: &str| name == "date" || name == "server" || is_framing(name.as_bytes());
     let lines = map.iter().filter(|(name, _)| !is_own(name.as_str()));
     FieldList::from_fields(lines.map(|(name, value)| Field::new(name.as_str().as_bytes(), value.as_bytes())))
+}
+
+/// Returns the value of `Date` in seconds since 1970; `None` without a valid one.
+pub fn date(map: &HeaderMap) -> Option<u64> {
+    date::parse(map.get(DATE)?.as_bytes())
 }
 
 /// Returns the value of `Content-Length`; `None` without the field. The library ensures that repeated fields are equal
