@@ -115,8 +115,9 @@ pub struct Terms {
     stale_if_error_ms: u64,
     /// True if every use needs a validation (`no-cache`).
     must_validate: bool,
-    /// True if the response must not be sent when it is stale (`must-revalidate`, `proxy-revalidate`, `no-cache`).
-    never_stale: bool,
+    /// True if a request with `max-stale` does not get the stale response (`must-revalidate`, `proxy-revalidate`,
+    /// `s-maxage`, `no-cache`).
+    ignores_max_stale: bool,
     /// True if the response may be sent to requests with `Authorization`.
     is_shared: bool,
 }
@@ -175,7 +176,7 @@ impl Terms {
                 lifetime = lifetime.saturating_sub(min_fresh * 1000);
             }
             if let Some(max_stale) = request.max_stale
-                && !self.never_stale
+                && !self.ignores_max_stale
             {
                 lifetime += max_stale * 1000;
             }
@@ -185,7 +186,7 @@ impl Terms {
         }
         if age < lifetime {
             Use::Fresh
-        } else if !self.never_stale && age < lifetime + stale {
+        } else if age < lifetime + stale {
             Use::StaleWhileRevalidate
         } else {
             Use::AfterValidation
@@ -195,7 +196,7 @@ impl Terms {
     /// Returns true if the response may be sent because the upstream has failed (RFC 5861 §4).
     pub fn serves_errors(&self, now_ms: u64) -> bool {
         let until = self.lifetime_ms + self.stale_if_error_ms;
-        !self.never_stale && !self.must_validate && self.age_ms(now_ms) < until
+        !self.must_validate && self.age_ms(now_ms) < until
     }
 
     /// Returns true if the response may be sent to requests with `Authorization` (RFC 9111 §3.5).
@@ -253,12 +254,15 @@ pub fn terms(
     };
     let delay_ms = times.received_ms.saturating_sub(times.requested_ms);
     let never_stale = control.must_revalidate || control.proxy_revalidate || control.no_cache;
-    let ms = |time: std::time::Duration| {
-        u64::try_from(time.as_millis())
-            .unwrap_or(u64::MAX)
-            .min(MAX_SECONDS * 1000)
+    // `s-maxage` has the meaning of `proxy-revalidate` (RFC 9111 §5.2.2.10), which forbids the windows of the
+    // configuration. The response itself may state windows: origins combine `s-maxage` with `stale-while-revalidate`.
+    let uses_defaults = !never_stale && control.s_maxage.is_none();
+    let window = |directive: Option<u64>, default| match directive {
+        _ if never_stale => 0,
+        Some(seconds) => seconds * 1000,
+        None if uses_defaults => milliseconds(default),
+        None => 0,
     };
-    let window = |directive: Option<u64>, default| directive.map_or(ms(default), |seconds| seconds * 1000);
     let terms = Terms {
         received_ms: times.received_ms,
         initial_age_ms: age(fields) * 1000 + delay_ms,
@@ -266,7 +270,7 @@ pub fn terms(
         stale_while_revalidate_ms: window(control.stale_while_revalidate, settings.stale_while_revalidate),
         stale_if_error_ms: window(control.stale_if_error, settings.stale_if_error),
         must_validate: control.no_cache,
-        never_stale,
+        ignores_max_stale: !uses_defaults,
         is_shared: shares,
     };
     let has_validator = fields.contains(KnownField::Etag) || fields.contains(KnownField::LastModified);
@@ -274,6 +278,12 @@ pub fn terms(
         return Err(NotStored::Stale);
     }
     Ok(terms)
+}
+
+/// Returns the time in milliseconds, at most [`MAX_SECONDS`].
+fn milliseconds(time: std::time::Duration) -> u64 {
+    let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    time.min(MAX_SECONDS * 1000)
 }
 
 /// Returns the age that the upstream states, in seconds. A value that cannot be parsed, or several, count as the

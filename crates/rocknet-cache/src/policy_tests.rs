@@ -244,6 +244,53 @@ fn stale_responses_are_used_within_their_windows() {
 }
 
 #[test]
+fn windows_of_the_configuration_do_not_apply_to_responses_that_forbid_them() {
+    let settings = ResponseCache {
+        stale_while_revalidate: Duration::from_secs(30),
+        stale_if_error: Duration::from_secs(30),
+        ..ResponseCache::default()
+    };
+    let later = TIMES.received_ms + 61_000;
+    let (none, own) = (Use::AfterValidation, Use::StaleWhileRevalidate);
+    for (control, expected, on_error, on_max_stale) in [
+        ("max-age=60", own, true, Use::Fresh),
+        ("s-maxage=60", none, false, none),
+        ("max-age=90, s-maxage=60", none, false, none),
+        // The response itself permits what RFC 5861 describes.
+        ("s-maxage=60, stale-while-revalidate=9", own, false, own),
+        ("s-maxage=60, stale-if-error=9", none, true, none),
+        ("s-maxage=60, stale-while-revalidate=1", none, false, none),
+        (
+            "s-maxage=60, must-revalidate, stale-while-revalidate=9, stale-if-error=9",
+            none,
+            false,
+            none,
+        ),
+        (
+            "max-age=60, proxy-revalidate, stale-while-revalidate=9, stale-if-error=9",
+            none,
+            false,
+            none,
+        ),
+        ("max-age=60, must-revalidate", none, false, none),
+    ] {
+        let line = format!("Cache-Control: {control}");
+        let terms = terms(
+            &RequestFacts::default(),
+            status(200),
+            &fields(&[&line]),
+            TIMES,
+            &settings,
+        );
+        let terms = terms.expect("it may be stored");
+        assert_eq!(terms.permitted(later, None), expected, "{control}");
+        assert_eq!(terms.serves_errors(later), on_error, "{control}");
+        let max_stale = Directives::parse([&b"max-stale"[..]]);
+        assert_eq!(terms.permitted(later, Some(&max_stale)), on_max_stale, "{control}");
+    }
+}
+
+#[test]
 fn expires_counts_from_the_date_of_the_response() {
     let expires = "Expires: Sun, 06 Nov 1994 08:50:37 GMT";
     for (made_unix, age, expected) in [

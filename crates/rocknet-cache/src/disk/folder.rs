@@ -22,7 +22,7 @@ const STATE: &str = "state";
 /// Name of the next version of the state file.
 const NEW_STATE: &str = "state.new";
 /// Version of the format of the files.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Maximum size of the state file in bytes.
 const MAX_STATE: u64 = 4096;
 /// End of the names of segments.

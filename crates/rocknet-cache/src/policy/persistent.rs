@@ -21,7 +21,7 @@ pub struct PersistentTerms {
     pub received_unix_ms: u64,
     /// Age, lifetime, and the times of `stale-while-revalidate` and `stale-if-error`, in milliseconds.
     pub times_ms: [u64; 4],
-    /// `must_validate`, `never_stale` and `is_shared` of [`Terms`].
+    /// `must_validate`, `ignores_max_stale` and `is_shared` of [`Terms`].
     pub flags: [bool; 3],
 }
 
@@ -38,7 +38,7 @@ impl Terms {
                 self.stale_while_revalidate_ms,
                 self.stale_if_error_ms,
             ],
-            flags: [self.must_validate, self.never_stale, self.is_shared],
+            flags: [self.must_validate, self.ignores_max_stale, self.is_shared],
         }
     }
 
@@ -54,7 +54,7 @@ impl Terms {
             stale_while_revalidate_ms,
             stale_if_error_ms,
         ] = persistent.times_ms;
-        let [must_validate, never_stale, is_shared] = persistent.flags;
+        let [must_validate, ignores_max_stale, is_shared] = persistent.flags;
         let resident_ms = now.unix_ms.saturating_sub(persistent.received_unix_ms);
         Some(Terms {
             received_ms: now.uptime_ms,
@@ -63,7 +63,7 @@ impl Terms {
             stale_while_revalidate_ms,
             stale_if_error_ms,
             must_validate,
-            never_stale,
+            ignores_max_stale,
             is_shared,
         })
     }
@@ -97,7 +97,7 @@ mod tests {
             stale_while_revalidate_ms: 10_000,
             stale_if_error_ms: 0,
             must_validate: false,
-            never_stale: false,
+            ignores_max_stale: false,
             is_shared: true,
         };
         let moment = |uptime_ms, unix_ms| Moment { uptime_ms, unix_ms };

@@ -74,7 +74,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::ResponseCache],
         TIME,
         "Time after the lifetime in which a response is still sent, while a new one is requested in the background. The \
-         directive of the same name in `Cache-Control` precedes it, and `must-revalidate` or `no-cache` forbids it.",
+         directive of the same name in `Cache-Control` precedes it. `must-revalidate`, `proxy-revalidate` or `no-cache` \
+         forbids both, and `s-maxage` forbids the time of this key.",
     )
     .sets(&[Target::ResponseCache(field!(stale_while_revalidate))])
     .example("stale_while_revalidate = \"60s\"")
@@ -84,7 +85,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::ResponseCache],
         TIME,
         "Time after the lifetime in which a response is sent in place of an error 500, 502, 503 or 504. The directive \
-         of the same name in `Cache-Control` precedes it, and `must-revalidate` or `no-cache` forbids it.",
+         of the same name in `Cache-Control` precedes it. `must-revalidate`, `proxy-revalidate` or `no-cache` forbids \
+         both, and `s-maxage` forbids the time of this key.",
     )
     .sets(&[Target::ResponseCache(field!(stale_if_error))])
     .example("stale_if_error = \"1d\"")
