@@ -55,7 +55,7 @@ pub(super) enum PlainFormat {
 }
 
 /// Maximum length of the fixed parts of a line in bytes, so that one reservation covers them.
-const FIXED_PARTS: usize = 320;
+const FIXED_PARTS: usize = 340;
 
 /// Appends the line of `record` with its newline.
 #[inline]
@@ -149,6 +149,11 @@ fn json(stamps: &Stamps, record: &Record<'_>, out: &mut Vec<u8>) {
     json_option(out, record.upstream.map(str::as_bytes));
     out.extend_from_slice(b",\"upstream_us\":");
     json_number(out, record.upstream_us);
+    out.extend_from_slice(b",\"cache\":");
+    json_option(
+        out,
+        Some(record.cache_status.as_bytes()).filter(|status| !status.is_empty()),
+    );
     out.extend_from_slice(b",\"duration_us\":");
     json_number(out, record.duration_us);
     out.push(b'}');
@@ -225,6 +230,7 @@ mod tests {
             received_bytes: 70_000,
             upstream: Some("10.0.0.1:3000"),
             upstream_us: Some(900),
+            cache_status: "MISS",
             ..frank
         };
         let unread = Record {
@@ -284,17 +290,17 @@ mod tests {
             (
                 Json,
                 &PLAIN,
-                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":null,"protocol":"HTTP/1.0","tls":null,"method":"GET","target":"/apache_pb.gif","host":"example.com","status":200,"bytes_received":0,"bytes_sent":2326,"referer":null,"user_agent":null,"upstream":null,"upstream_us":null,"duration_us":null}"#,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":null,"protocol":"HTTP/1.0","tls":null,"method":"GET","target":"/apache_pb.gif","host":"example.com","status":200,"bytes_received":0,"bytes_sent":2326,"referer":null,"user_agent":null,"upstream":null,"upstream_us":null,"cache":null,"duration_us":null}"#,
             ),
             (
                 Json,
                 &proxied,
-                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"frank","protocol":"HTTP/2","tls":"TLSv1.3","method":"GET","target":"/apache_pb.gif","host":"example.com","status":200,"bytes_received":70000,"bytes_sent":2326,"referer":"http://www.example.com/start.html","user_agent":"Mozilla/4.08 [en] (Win98; I ;Nav)","upstream":"10.0.0.1:3000","upstream_us":900,"duration_us":1500}"#,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"frank","protocol":"HTTP/2","tls":"TLSv1.3","method":"GET","target":"/apache_pb.gif","host":"example.com","status":200,"bytes_received":70000,"bytes_sent":2326,"referer":"http://www.example.com/start.html","user_agent":"Mozilla/4.08 [en] (Win98; I ;Nav)","upstream":"10.0.0.1:3000","upstream_us":900,"cache":"MISS","duration_us":1500}"#,
             ),
             (
                 Json,
                 &hostile,
-                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"a \"b\"","protocol":"HTTP/1.0","tls":null,"method":"GET","target":"/x\" 200 1\u000a10.0.0.1 - - [","host":"a\\xFFb\"","status":200,"bytes_received":0,"bytes_sent":2326,"referer":null,"user_agent":"\u001b]0;owned\u0007\\","upstream":null,"upstream_us":null,"duration_us":null}"#,
+                r#"{"time":"2000-10-10T13:55:36-07:00","client":"127.0.0.1","user":"a \"b\"","protocol":"HTTP/1.0","tls":null,"method":"GET","target":"/x\" 200 1\u000a10.0.0.1 - - [","host":"a\\xFFb\"","status":200,"bytes_received":0,"bytes_sent":2326,"referer":null,"user_agent":"\u001b]0;owned\u0007\\","upstream":null,"upstream_us":null,"cache":null,"duration_us":null}"#,
             ),
         ] {
             assert_eq!(line(format, record), format!("{expected}\n"));
