@@ -10,6 +10,7 @@ use rocknet_handler::route::Route;
 use rocknet_proto::request::Request;
 use rocknet_routing::rules::RequestConditions;
 
+use crate::counters::Counters;
 use crate::disk::DiskStore;
 use crate::fill::SiteFills;
 use crate::store::MemoryStore;
@@ -29,6 +30,8 @@ pub(crate) struct CachedRoute {
     pub replaced: Vec<String>,
     /// The store of all routes.
     pub responses: Arc<Responses>,
+    /// Counters of the site.
+    pub counters: Arc<Counters>,
     /// Memory store of the site, or that of all sites without their own.
     pub memory: Arc<MemoryStore>,
     /// Share of the site in the limit on bodies that are being received.

@@ -72,10 +72,10 @@ pub(crate) async fn forward(
     reason: Forwarded,
     is_late: bool,
 ) -> HandlerOutput {
-    let (responses, services) = (Arc::clone(&cached.responses), Rc::clone(&exchange.services));
+    let (counters, services) = (Arc::clone(&cached.counters), Rc::clone(&exchange.services));
     let output = forward_uncounted(cached, exchange, key, leader, stored, reason, is_late).await;
     if matches!(output, HandlerOutput::Response(_)) {
-        responses.counters.count(&services, Counted::Miss);
+        counters.count(&services, Counted::Miss);
     }
     output
 }

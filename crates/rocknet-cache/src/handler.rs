@@ -62,6 +62,7 @@ impl CacheHandler {
             key,
             settings,
             memory: responses.memory_of(&route.label.site, memory),
+            counters: responses.counters.of_site(&route.label.site),
             fills: responses.fills_of(&route.label.site),
             route,
             responses,
@@ -76,7 +77,7 @@ impl Handler for CacheHandler {
         match cached.plan(request) {
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
-                cached.responses.counters.count(request.services, Counted::Bypass);
+                cached.counters.count(request.services, Counted::Bypass);
                 cached.finish(request.request, request.tls.is_some(), &mut response);
                 add_status(&mut response, CacheStatus::forwarded(reason));
                 Some(response)
@@ -84,7 +85,7 @@ impl Handler for CacheHandler {
             Plan::Invalidate => {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.invalidate(request, &response);
-                cached.responses.counters.count(request.services, Counted::Bypass);
+                cached.counters.count(request.services, Counted::Bypass);
                 cached.finish(request.request, request.tls.is_some(), &mut response);
                 add_status(&mut response, CacheStatus::forwarded(Forwarded::Method));
                 Some(response)
@@ -92,7 +93,7 @@ impl Handler for CacheHandler {
             Plan::Lookup(_) if !cached.answers_now => None,
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
                 Found::Usable(stored, false) => {
-                    cached.responses.counters.count(request.services, Counted::Hit);
+                    cached.counters.count(request.services, Counted::Hit);
                     Some(hit(&stored, request.request, request.services, Tier::Memory))
                 }
                 _ => None,
@@ -263,7 +264,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         }
         return forward::forward(cached, exchange, &key, None, stored, reason, true).await;
     };
-    cached.responses.counters.count(&services, Counted::Collapsed);
+    cached.counters.count(&services, Counted::Collapsed);
     let status = CacheStatus::Forwarded {
         reason,
         status: None,
@@ -292,7 +293,7 @@ fn usable(
 ) -> HandlerOutput {
     let (request, services) = (exchange.request.view(), &exchange.services);
     let outcome = if is_stale { Counted::Stale } else { Counted::Hit };
-    cached.responses.counters.count(services, outcome);
+    cached.counters.count(services, outcome);
     let response = hit(&stored, &request, services, tier);
     // The response to HEAD, or to a request for a part, must not take the place of the whole one.
     if is_stale && request.method == Method::Get && !request.fields.contains(KnownField::Range) {
@@ -324,7 +325,7 @@ fn finished(
     status: CacheStatus,
 ) -> HandlerOutput {
     if let HandlerOutput::Response(response) = &mut output {
-        cached.responses.counters.count(services, Counted::Bypass);
+        cached.counters.count(services, Counted::Bypass);
         cached.finish(request, is_secure, response);
         add_status(response, status);
     }

@@ -53,7 +53,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use counters::Counters;
+use counters::SiteCounters;
 use disk::DiskStore;
 use fill::{FillBudget, SiteFills};
 use flight::Flights;
@@ -75,8 +75,8 @@ pub struct Responses {
     budget: Arc<FillBudget>,
     /// Share of each site in this limit, by the name of the site. Only the routes own the values.
     fills: Mutex<HashMap<Box<str>, Weak<SiteFills>>>,
-    /// Counters of requests to cached routes.
-    pub counters: Counters,
+    /// Counters of requests to cached routes, by site.
+    pub counters: SiteCounters,
     /// Number that each purge and each invalidation increases, so that responses requested before are recognized.
     changes: AtomicU64,
     /// Last changes of URLs whose responses have keys made by templates, by the name of the site. Each site has a table
@@ -95,7 +95,7 @@ impl Default for Responses {
             flights: Arc::default(),
             budget: Arc::default(),
             fills: Mutex::default(),
-            counters: Counters::default(),
+            counters: SiteCounters::default(),
             changes: AtomicU64::new(0),
             url_changes: Mutex::default(),
             disk: ArcSwapOption::empty(),

@@ -117,6 +117,6 @@ impl Reuse for StoredReuse {
     }
 
     fn count(&self, services: &Services) {
-        self.cached.responses.counters.count(services, Counted::Hit);
+        self.cached.counters.count(services, Counted::Hit);
     }
 }

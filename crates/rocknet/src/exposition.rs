@@ -69,9 +69,14 @@ pub struct Totals {
     pub spans: (u64, u64),
     /// Stored responses on disk, if the server stores some there.
     pub stored_disk: Option<DiskUsage>,
+    /// Requests to the cached routes of each site.
+    pub stored_requests: Vec<StoredRequests>,
     /// Bans of clients.
     pub bans: BanCounters,
 }
+
+/// Requests to the cached routes of a site: its name, and the number of requests for each outcome.
+pub type StoredRequests = (Arc<str>, [(&'static str, u64); 5]);
 
 /// Writes the metrics.
 pub fn render(measured: &Measured) -> String {
@@ -85,7 +90,7 @@ pub fn render(measured: &Measured) -> String {
     certificates(&mut page, &measured.certificates);
     php(&mut page, &measured.php);
     cache_and_log(&mut page, &measured.status);
-    stored_responses(&mut page, &measured.status.response_cache);
+    stored_responses(&mut page, &measured.status.response_cache, &measured.totals.stored_requests);
     stored_on_disk(&mut page, measured.totals.stored_disk.as_ref());
     bans(&mut page, &measured.totals.bans);
     reloads(&mut page, measured);
@@ -308,21 +313,18 @@ fn cache_and_log(page: &mut Page, status: &Status) {
     page.counter(name, "", "Lost log records.", status.log_drops);
 }
 
-fn stored_responses(page: &mut Page, cache: &ResponseCache) {
+fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[StoredRequests]) {
     let help = "Addresses with stored responses in memory.";
     page.gauge("rocknet_stored_addresses", "", help, cache.addresses);
     let help = "Size of the stored responses in memory.";
     page.gauge("rocknet_stored_bytes", "bytes", help, cache.bytes);
     let help = "Requests to routes with a response cache, by outcome.";
     page.family("rocknet_stored_requests", "counter", "", help);
-    for (outcome, count) in [
-        ("hit", cache.hits),
-        ("stale", cache.stale),
-        ("collapsed", cache.collapsed),
-        ("miss", cache.misses),
-        ("bypass", cache.bypassed),
-    ] {
-        page.sample("rocknet_stored_requests_total", &[("outcome", outcome)], count);
+    for (site, outcomes) in requests {
+        for (outcome, count) in outcomes {
+            let labels = [("site", &**site), ("outcome", outcome)];
+            page.sample("rocknet_stored_requests_total", &labels, count);
+        }
     }
     let help = "Hits that a worker sent without a lookup, because they are frequent.";
     page.counter("rocknet_stored_ready_hits", "", help, cache.ready_hits);

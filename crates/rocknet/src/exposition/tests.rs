@@ -83,6 +83,18 @@ fn everything() -> Measured {
         limits: vec![limit.clone(), limit],
         totals: Totals {
             handshakes: [5, 4, 3],
+            stored: StoredTotals {
+                requests: vec![
+                    ("a.test".into(), vec![("hit", 7), ("miss", 2)]),
+                    ("b.test".into(), vec![("hit", 1), ("miss", 0)]),
+                ],
+                disk: Some(DiskUsage::default()),
+                ..StoredTotals::default()
+            },
+            bans: BanCounters {
+                by_offence: vec![("logins", 2)],
+                ..BanCounters::default()
+            },
             ..Totals::default()
         },
         upstream_durations,
@@ -108,6 +120,8 @@ fn metrics_are_written_in_families() {
         "rocknet_protocol_connections_total{version=\"2\"} 2\n",
         "rocknet_protocol_connections_open{version=\"3\"} 1\n",
         "rocknet_tls_handshakes_total{result=\"resumed\"} 4\n",
+        "rocknet_stored_requests_total{site=\"a.test\",outcome=\"hit\"} 7\n",
+        "rocknet_stored_requests_total{site=\"b.test\",outcome=\"miss\"} 0\n",
         "rocknet_upstream_up{upstream=\"http://u:1\"} 1\nrocknet_upstream_up{upstream=\"http://u:2\"} 0\n",
         "rocknet_upstream_requests{upstream=\"http://u:1\"} 4\n",
         "rocknet_upstream_response_duration_seconds_bucket{upstream=\"http://u:1\",le=\"4.194304\"} 1\n",

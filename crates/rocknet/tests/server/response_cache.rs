@@ -520,9 +520,9 @@ fn requests_are_counted_by_outcome() {
     assert_eq!(server.server().status().response_cache, expected);
     let metrics = rocknet::inventory::metrics(server.server());
     for line in [
-        "rocknet_stored_requests_total{outcome=\"hit\"} 2",
-        "rocknet_stored_requests_total{outcome=\"miss\"} 1",
-        "rocknet_stored_requests_total{outcome=\"bypass\"} 1",
+        "rocknet_stored_requests_total{site=\"default\",outcome=\"hit\"} 2",
+        "rocknet_stored_requests_total{site=\"default\",outcome=\"miss\"} 1",
+        "rocknet_stored_requests_total{site=\"default\",outcome=\"bypass\"} 1",
         "rocknet_stored_addresses 0",
     ] {
         assert!(metrics.lines().any(|other| other == line), "no {line} in {metrics}");

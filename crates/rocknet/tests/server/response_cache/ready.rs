@@ -454,8 +454,8 @@ fn frequent_hits_are_logged_and_counted() {
     }
     let metrics = rocknet::inventory::metrics(server.server());
     for line in [
-        "rocknet_stored_requests_total{outcome=\"hit\"} 19",
-        "rocknet_stored_requests_total{outcome=\"miss\"} 1",
+        "rocknet_stored_requests_total{site=\"default\",outcome=\"hit\"} 19",
+        "rocknet_stored_requests_total{site=\"default\",outcome=\"miss\"} 1",
     ] {
         assert!(metrics.lines().any(|other| other == line), "no {line} in {metrics}");
     }
