@@ -71,6 +71,34 @@ fn a_resize_keeps_responses_and_adapts_the_shards() {
     assert_eq!(store.put(&key(0), &small, || true), Ok(()));
 }
 
+/// A crawler requests each page once. The pages that visitors have requested again stay in memory.
+#[test]
+fn a_scan_does_not_displace_resources_in_use() {
+    const HOT: u32 = 100;
+    let store = MemoryStore::new(16 * MIB);
+    let response = stored(16 * 1024);
+    // As the handler does: a lookup, and storing after a miss.
+    let request = |number: u32| {
+        let key = number.to_be_bytes();
+        let is_hit = store.get(&key).is_some();
+        if !is_hit {
+            store.put(&key, &response, || true).expect("room");
+        }
+        is_hit
+    };
+    for _ in 0..3 {
+        (0..HOT).for_each(|number| _ = request(number));
+    }
+    let one_time = 10 * u32::try_from(store.capacity() / response.memory_size() as u64).expect("a number");
+    for number in HOT..HOT + one_time {
+        assert!(!request(number));
+    }
+    // The scan has filled the store.
+    assert!(store.size() > store.capacity() / 10 * 9, "{}", store.size());
+    let missing: Vec<_> = (0..HOT).filter(|number| !request(*number)).collect();
+    assert_eq!(missing, [0; 0]);
+}
+
 #[test]
 fn only_resources_with_responses_are_counted() {
     let store = MemoryStore::new(8 * MIN_SHARD);
