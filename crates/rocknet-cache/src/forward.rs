@@ -3,7 +3,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::exchange::Exchange;
+use rocknet_handler::exchange::{Exchange, RequestBody};
+use rocknet_handler::interim::InterimSender;
 use rocknet_handler::response::{Body, Response};
 use rocknet_handler::{ExchangeRef, HandlerOutput};
 use rocknet_proto::request::{OwnedRequest, Request};
@@ -62,6 +63,27 @@ pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>,
     }
 }
 
+/// Returns a copy of an exchange without a request body, for a request that is forwarded again. It has no user, because
+/// requests of authenticated users bypass the cache.
+pub(crate) fn copy(exchange: &Exchange) -> Exchange {
+    Exchange {
+        services: Rc::clone(&exchange.services),
+        request: Rc::clone(&exchange.request),
+        body: RequestBody::empty(),
+        interim: InterimSender::default(),
+        path: exchange.path.clone(),
+        is_file_path: exchange.is_file_path,
+        route: Arc::clone(&exchange.route),
+        cache_key: exchange.cache_key,
+        client: exchange.client,
+        peer: exchange.peer,
+        tls: exchange.tls.clone(),
+        user: None,
+        is_personal: false,
+        id: exchange.id.clone(),
+    }
+}
+
 /// Forwards a GET request of a client, and counts it. The arguments are those of [`forward_uncounted`].
 pub(crate) async fn forward(
     cached: Arc<CachedRoute>,
@@ -100,6 +122,8 @@ pub(crate) async fn forward_uncounted(
     let has_preconditions = PRECONDITIONS
         .iter()
         .any(|name| request.fields.by_name(name).next().is_some());
+    // Needed if the validation fails in a way that says nothing about the current response.
+    let repeated = stored.is_some().then(|| copy(&exchange));
     if !keeps_preconditions {
         exchange.request = validating(&original, has_preconditions, stored.as_deref());
     }
@@ -112,6 +136,15 @@ pub(crate) async fn forward_uncounted(
         // A file of the file cache. It evaluates the preconditions of the original request itself.
         return output;
     };
+    if let (Some(repeated), Some(stale)) = (repeated, &stored)
+        && response.status == Status::NOT_MODIFIED
+        && stale.is_other_than(&response.fields)
+    {
+        // Such a 304 must not update the stored response. The request is repeated once, without validators.
+        cached.finish(&request, is_secure, &mut response);
+        let again = forward_uncounted(cached, repeated, key, leader, None, reason, true);
+        return Box::pin(again).await;
+    }
     let times = Times {
         requested_ms,
         received_ms: services.clock.uptime_ms(),

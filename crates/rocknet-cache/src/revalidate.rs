@@ -3,8 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rocknet_handler::exchange::{Exchange, RequestBody};
-use rocknet_handler::interim::InterimSender;
+use rocknet_handler::exchange::Exchange;
 use rocknet_io::runtime;
 
 use crate::cached_route::CachedRoute;
@@ -19,22 +18,7 @@ pub(crate) fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Ke
     let Joined::Leads(leader) = cached.responses.flights.join(&key, exchange.services.clock.uptime_ms()) else {
         return;
     };
-    let copy = Exchange {
-        services: Rc::clone(&exchange.services),
-        request: Rc::clone(&exchange.request),
-        body: RequestBody::empty(),
-        interim: InterimSender::default(),
-        path: exchange.path.clone(),
-        is_file_path: exchange.is_file_path,
-        route: Arc::clone(&exchange.route),
-        cache_key: exchange.cache_key,
-        client: exchange.client,
-        peer: exchange.peer,
-        tls: exchange.tls.clone(),
-        user: None,
-        is_personal: false,
-        id: exchange.id.clone(),
-    };
+    let copy = forward::copy(exchange);
     let cached = Arc::clone(cached);
     runtime::spawn(async move {
         let (services, inner, route) = (

@@ -112,6 +112,14 @@ impl StoredResponse {
         fields
     }
 
+    /// Returns true if a 304 names another entity tag than that of this response, so that it does not confirm the
+    /// response (RFC 9111 §4.3.4). The prefix of weak tags does not count, because a filter of the origin may add it.
+    pub fn is_other_than(&self, confirmed: &FieldList) -> bool {
+        let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+        let tags = self.fields.value("ETag").zip(confirmed.value("ETag"));
+        tags.is_some_and(|(stored, named)| opaque(stored) != opaque(named))
+    }
+
     /// Returns the response with the fields and terms after a validation. `litespeed`: some fields concern only this
     /// server.
     pub fn validated(&self, mut fields: FieldList, terms: Terms, litespeed: bool) -> StoredResponse {
@@ -199,10 +207,12 @@ impl Stored for StoredResponse {
 }
 
 /// Fields of a 304 that do not replace stored ones: they describe the stored body, or the 304 itself.
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 8] = [
     "Age",
+    "Content-Digest",
     "Content-Encoding",
     "Content-Length",
+    "Content-MD5",
     "Content-Range",
     "Set-Cookie",
     "Vary",

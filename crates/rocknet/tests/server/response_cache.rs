@@ -196,6 +196,60 @@ fn expires_counts_from_the_date_of_the_upstream() {
     expect(&server.get("/before"), "fwd=uri-miss; detail=stale", "body");
 }
 
+/// RFC 9111 §4.3.4: such a 304 must not update the stored response. Its content may be another one.
+#[test]
+fn a_304_for_another_entity_tag_confirms_nothing() {
+    let upstream = upstream(|request| match request.field("If-None-Match") {
+        Some("\"1\"") => "HTTP/1.1 304 Not Modified\r\nETag: \"2\"\r\nCache-Control: max-age=60\r\n\r\n".to_owned(),
+        Some(_) => panic!("{request:?}"),
+        None if request.field("X-New").is_some() => response("200 OK", "Cache-Control: max-age=60|ETag: \"2\"", "new"),
+        None => response("200 OK", "Cache-Control: max-age=0|ETag: \"1\"", "old"),
+    });
+    let server = cached(&upstream, "true");
+    expect(&server.get("/"), "fwd=uri-miss; stored", "old");
+    expect(&server.fetch("GET /", &["X-New: 1"]), "fwd=stale; stored", "new");
+    let fields: Vec<_> = upstream
+        .all()
+        .iter()
+        .map(|one| one.field("If-None-Match").map(str::to_owned))
+        .collect();
+    assert_eq!(fields, [None, Some("\"1\"".to_owned()), None]);
+    expect(&server.get("/"), "hit", "new");
+}
+
+/// Directives that forbid a stale response apply, whatever the configuration permits.
+#[test]
+fn forbidden_stale_responses_are_not_sent() {
+    let is_broken = Arc::new(Mutex::new(false));
+    let broken = Arc::clone(&is_broken);
+    let upstream = Upstream::start(move |request: &ReceivedRequest, stream: &mut TcpStream| {
+        if *broken.lock().expect("not poisoned") {
+            return Next::Close;
+        }
+        let control = request.field("X-Control").unwrap_or_default();
+        let fields = format!("Cache-Control: max-age=1{control}|Age: 5|ETag: \"1\"");
+        write_to(stream, response("200 OK", &fields, "body"));
+        Next::Keep
+    });
+    let server = cached(
+        &upstream,
+        "{ stale_if_error = \"1d\", stale_while_revalidate = \"1d\" }",
+    );
+    let directives = ["must-revalidate", "proxy-revalidate", "no-cache", "s-maxage=1"];
+    for directive in directives {
+        let field = format!("X-Control: , {directive}");
+        let response = server.fetch(&format!("GET /{directive}"), &[&field]);
+        expect(&response, "fwd=uri-miss; stored", "body");
+    }
+    server.get("/permitted").expect("stored", 200, &[]);
+    *is_broken.lock().expect("not poisoned") = true;
+    for directive in directives {
+        let response = server.get(&format!("/{directive}"));
+        assert!(response.status >= 500, "{directive}: {response:?}");
+    }
+    server.get("/permitted").expect("stale", 200, &[]);
+}
+
 #[test]
 fn a_cookie_of_a_validation_reaches_only_its_client() {
     let upstream = upstream(|request| match request.field("If-None-Match") {
