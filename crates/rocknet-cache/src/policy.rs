@@ -250,7 +250,7 @@ pub fn terms(
     let lifetime = match explicit {
         Some(seconds) => seconds,
         None if control.no_cache => 0,
-        None => default_lifetime(status, fields, settings).ok_or(NotStored::NoFreshness)?,
+        None => default_lifetime(status, &control, fields, times.made_unix, settings).ok_or(NotStored::NoFreshness)?,
     };
     let delay_ms = times.received_ms.saturating_sub(times.requested_ms);
     let never_stale = control.must_revalidate || control.proxy_revalidate || control.no_cache;
@@ -341,8 +341,15 @@ fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, made_un
     Some(expires.saturating_sub(made_unix).min(MAX_SECONDS))
 }
 
-/// Returns the lifetime in seconds that the configuration gives to responses without explicit freshness.
-fn default_lifetime(status: Status, fields: &FieldList, settings: &ResponseCache) -> Option<u64> {
+/// Returns the lifetime in seconds that the configuration gives to responses without explicit freshness. A lifetime for
+/// the status precedes the heuristic one, which precedes that for all responses.
+fn default_lifetime(
+    status: Status,
+    control: &Directives,
+    fields: &FieldList,
+    made_unix: u64,
+    settings: &ResponseCache,
+) -> Option<u64> {
     // Old applications send only `Pragma`.
     if fields
         .value("Pragma")
@@ -351,14 +358,39 @@ fn default_lifetime(status: Status, fields: &FieldList, settings: &ResponseCache
         return None;
     }
     let seconds = |time: &std::time::Duration| time.as_secs().min(MAX_SECONDS);
-    match settings.statuses.get(&status.code()) {
-        Some(ttl) => Some(seconds(ttl)),
-        None => {
-            let applies = matches!(status.code(), 200 | 203 | 300 | 301 | 308);
-            let ttl = Some(&settings.ttl).filter(|ttl| applies && !ttl.is_zero());
-            ttl.map(seconds)
-        }
+    if let Some(ttl) = settings.statuses.get(&status.code()) {
+        return Some(seconds(ttl));
     }
+    let heuristic = || heuristic_lifetime(status, control, fields, made_unix);
+    if let Some(lifetime) = settings.heuristic.then(heuristic).flatten() {
+        return Some(lifetime);
+    }
+    let applies = matches!(status.code(), 200 | 203 | 300 | 301 | 308);
+    let ttl = Some(&settings.ttl).filter(|ttl| applies && !ttl.is_zero());
+    ttl.map(seconds)
+}
+
+/// Share of the time since the last modification for which a response is heuristically fresh. RFC 9111 §4.2.2 names it
+/// as a typical one.
+const HEURISTIC_SHARE: u64 = 10;
+
+/// Maximum heuristic lifetime in seconds: one day, as in Apache. Old resources change too, and nothing else ends it.
+const MAX_HEURISTIC: u64 = 86_400;
+
+/// Returns the heuristic lifetime in seconds (RFC 9111 §4.2.2); `None` without a valid `Last-Modified` in the past, and
+/// if neither the status nor `public` permits it. A query does not matter: only RFC 2616 made an exception for it.
+fn heuristic_lifetime(status: Status, control: &Directives, fields: &FieldList, made_unix: u64) -> Option<u64> {
+    // Statuses that are heuristically cacheable (RFC 9110 §15.1), except for 206, which is not stored.
+    let is_permitted = matches!(
+        status.code(),
+        200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
+    );
+    if !is_permitted && !control.public {
+        return None;
+    }
+    let modified = date::parse(fields.value("Last-Modified")?.trim().as_bytes())?;
+    let unchanged = made_unix.checked_sub(modified)?;
+    Some((unchanged / HEURISTIC_SHARE).min(MAX_HEURISTIC))
 }
 
 /// Returns true for a status whose caching rules this cache implements.

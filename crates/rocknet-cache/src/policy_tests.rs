@@ -198,6 +198,64 @@ fn the_configuration_gives_lifetimes_to_responses_without_one() {
 }
 
 #[test]
+fn heuristic_lifetimes_follow_the_last_modification() {
+    let lifetime = |code, settings: &ResponseCache, lines: &[&str]| {
+        let terms = terms(&RequestFacts::default(), status(code), &fields(lines), TIMES, settings);
+        terms.map(|terms| terms.lifetime_ms / 1000)
+    };
+    let settings = ResponseCache {
+        heuristic: true,
+        ..ResponseCache::default()
+    };
+    // 1000 seconds, and a year, before the date of the response.
+    let (recent, old) = (
+        "Last-Modified: Sun, 06 Nov 1994 08:32:57 GMT",
+        "Last-Modified: Sat, 06 Nov 1993 08:49:37 GMT",
+    );
+    let none = Err(NotStored::NoFreshness);
+    for (lines, expected) in [
+        (&[recent][..], Ok(100)),
+        (&[old], Ok(86_400)),
+        (&["Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT"], Ok(0)),
+        // The lifetime of a modification in the future, or at an unknown time, is not known.
+        (&["Last-Modified: Sun, 06 Nov 1994 08:49:38 GMT"], none),
+        (&["Last-Modified: yesterday"], none),
+        (&["ETag: \"a\""], none),
+        // An explicit lifetime precedes it.
+        (&[recent, "Cache-Control: max-age=5"], Ok(5)),
+        (&[recent, "Expires: Sun, 06 Nov 1994 08:49:47 GMT"], Ok(10)),
+        (&[recent, "Expires: 0"], Ok(0)),
+        (&[recent, "Cache-Control: no-cache"], Ok(0)),
+        (&[recent, "Pragma: no-cache"], none),
+        (&[recent, "Cache-Control: private"], Err(NotStored::Private)),
+        (&[recent, "Set-Cookie: a=b"], Err(NotStored::SetCookie)),
+    ] {
+        assert_eq!(lifetime(200, &settings, lines), expected, "{lines:?}");
+    }
+    for code in [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501] {
+        assert_eq!(lifetime(code, &settings, &[recent]), Ok(100), "{code}");
+    }
+    for code in [201, 202, 302, 303, 307, 403, 500, 502, 503, 504, 599] {
+        assert_eq!(lifetime(code, &settings, &[recent]), none, "{code}");
+        let public = [recent, "Cache-Control: public"];
+        assert_eq!(lifetime(code, &settings, &public), Ok(100), "{code}");
+    }
+    assert_eq!(
+        lifetime(200, &ResponseCache::default(), &[recent]),
+        none,
+        "off by default"
+    );
+    let with_ttl = ResponseCache {
+        ttl: Duration::from_secs(7),
+        statuses: [(404, Duration::from_secs(3))].into(),
+        ..settings
+    };
+    assert_eq!(lifetime(200, &with_ttl, &[recent]), Ok(100));
+    assert_eq!(lifetime(200, &with_ttl, &[]), Ok(7));
+    assert_eq!(lifetime(404, &with_ttl, &[recent]), Ok(3));
+}
+
+#[test]
 fn age_is_counted_from_the_upstream() {
     let times = Times {
         requested_ms: 998_000,

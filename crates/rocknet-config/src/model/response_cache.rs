@@ -14,6 +14,8 @@ with_defaults! {
         pub ttl: Duration = Duration::ZERO,
         /// Lifetimes of responses that state none, by status; they take precedence over `ttl`.
         pub statuses: BTreeMap<u16, Duration> = BTreeMap::new(),
+        /// Gives responses that state no lifetime one by the time since their last modification.
+        pub heuristic: bool = false,
         /// Time after the lifetime in which a response is sent while it is validated in the background.
         pub stale_while_revalidate: Duration = Duration::ZERO,
         /// Time after the lifetime in which a response is sent if its handler fails.

@@ -554,6 +554,27 @@ fn the_configuration_selects_requests_and_lifetimes() {
 }
 
 #[test]
+fn heuristic_freshness_is_off_by_default() {
+    let upstream = Upstream::responding_with(response(
+        "200 OK",
+        "Date: Sun, 06 Nov 1994 08:49:37 GMT|Last-Modified: Sat, 05 Nov 1994 08:49:37 GMT",
+        "body",
+    ));
+    let server = cached(&upstream, "true");
+    expect(&server.get("/?a=b"), "fwd=uri-miss; detail=no-freshness", "body");
+    let server = cached(&upstream, "{ heuristic = true }");
+    expect(&server.get("/?a=b"), "fwd=uri-miss; stored", "body");
+    let hit = server.get("/?a=b");
+    expect(&hit, "hit", "body");
+    // A tenth of a day.
+    let value = hit.field("Cache-Status").unwrap_or_default();
+    assert!(
+        value.contains("ttl=86") && value.len() == "RockNet; hit; ttl=8640".len(),
+        "{value}"
+    );
+}
+
+#[test]
 fn requests_are_counted_by_outcome() {
     let upstream = Upstream::responding_with(response("200 OK", "Cache-Control: max-age=60", "body"));
     let server = cached(&upstream, "true");
