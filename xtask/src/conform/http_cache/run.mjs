@@ -21,7 +21,8 @@ for (const suite of suites) {
   for (const test of suite.tests) {
     if (test.browser_only) continue
     const result = results[test.id]
-    const failure = result === true ? null : String(result === undefined ? 'not run' : result)
+    // A failure has a kind and a message.
+    const failure = result === true ? null : [result ?? 'not run'].flat().join(': ')
     outcomes[test.kind ?? 'required'].push({ id: test.id, name: test.name, failure })
   }
 }
