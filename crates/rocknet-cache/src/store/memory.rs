@@ -1,4 +1,4 @@
-//! Responses in memory, within a maximum size. The eviction policy of `quick_cache` (S3-FIFO and clock) keeps resources
+//! Responses in memory, within a maximum size. The eviction policy of `quick_cache` (decision 33) keeps resources
 //! that were used more than once, so that a crawler does not displace them.
 //!
 //! Keys are spread over shards. Changes of a shard are made one at a time, so that no purge falls between the check
