@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rocknet_config::model::ResponseCache;
+use rocknet_config::model::{ResponseCache, ResponseDisk};
 use rocknet_config::template::Template;
 use rocknet_handler::Handler;
 use rocknet_handler::response::Response;
@@ -51,9 +51,9 @@ impl CachedRoute {
     /// Returns the store on disk, if the route uses it. A route with a template does not, because changes of its URLs
     /// are recorded only in memory.
     pub fn disk(&self) -> Option<Arc<DiskStore>> {
-        match self.settings.disk && self.key.is_none() {
-            true => self.responses.disk(),
-            false => None,
+        match self.settings.disk {
+            ResponseDisk::Shared | ResponseDisk::Quota(_) if self.key.is_none() => self.responses.disk(),
+            _ => None,
         }
     }
 

@@ -10,6 +10,7 @@
 //! is full; the responses in it that were used are appended again (eviction.rs). A change of a resource appends a
 //! removal or a purge, so that it also applies after a restart.
 
+mod ages;
 mod bans;
 mod eviction;
 mod folder;
@@ -21,10 +22,12 @@ mod position;
 mod record;
 mod recovery;
 mod shared;
+mod sites;
 mod stats;
 mod thread;
 mod writer;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +45,7 @@ use crate::purge::Purge;
 use crate::stored::StoredResponse;
 
 pub(crate) use self::record::decode_any;
+pub use self::sites::SiteDiskUsage;
 
 /// Number of threads that read. They are not those of the pool for files, which must not wait for this disk.
 const READERS: usize = 8;
@@ -75,6 +79,8 @@ pub struct DiskUsage {
     /// Stored responses that were not written, for instance because they are fresh only for a short time, are too
     /// large, or too many wait.
     pub skipped: u64,
+    /// Responses that were dropped because their site has exceeded its quota.
+    pub trimmed: u64,
     /// Lookups that did not wait for the disk, because it is busy.
     pub busy: u64,
     /// Failed reads and writes, and damaged records.
@@ -135,6 +141,18 @@ impl DiskStore {
     pub(crate) fn set_capacity(&self, capacity: u64) {
         self.shared.capacity.store(capacity, Ordering::Relaxed);
         self.shared.wake();
+    }
+
+    /// Sets the quotas of sites, in bytes. Sites that are not among them have none. The oldest responses of a site that
+    /// exceeds its quota are dropped.
+    pub(crate) fn set_quotas<'s>(&self, quotas: impl Iterator<Item = (&'s str, u64)>) {
+        let quotas: HashMap<_, _> = quotas.map(|(site, quota)| (Box::from(site.as_bytes()), quota)).collect();
+        self.shared.set_quotas(quotas);
+    }
+
+    /// Returns the sites with a quota, and the size of their responses.
+    pub fn limited_sites(&self) -> Vec<SiteDiskUsage> {
+        self.shared.index.sites.limited()
     }
 
     /// Writes a response in the background. `is_current` returns false if the resource was changed after the response
@@ -221,6 +239,7 @@ impl DiskStore {
             hits: stats.hits.load(Ordering::Relaxed),
             written: stats.written.load(Ordering::Relaxed),
             skipped: stats.skipped.load(Ordering::Relaxed),
+            trimmed: stats.trimmed.load(Ordering::Relaxed),
             busy: stats.busy.load(Ordering::Relaxed),
             errors: stats.errors.load(Ordering::Relaxed),
         }

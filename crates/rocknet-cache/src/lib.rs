@@ -160,15 +160,22 @@ impl Responses {
     }
 
     /// Sets the folder and the maximum size in bytes of the store on disk. Size 0 turns the store off. A folder that is
-    /// not used any longer is emptied, because later changes of resources are not recorded there.
+    /// not used any longer is emptied, because later changes of resources are not recorded there. `quotas`: sites with
+    /// a quota on disk, in bytes.
     ///
     /// # Errors
     ///
     /// Fails if the thread that writes cannot be started.
-    pub fn set_disk(self: &Arc<Responses>, folder: &Path, size: u64) -> std::io::Result<()> {
+    pub fn set_disk<'s>(
+        self: &Arc<Responses>,
+        folder: &Path,
+        size: u64,
+        quotas: impl Iterator<Item = (&'s str, u64)>,
+    ) -> std::io::Result<()> {
         if let Some(disk) = self.disk() {
             if size > 0 && disk.folder() == folder {
                 disk.set_capacity(size);
+                disk.set_quotas(quotas);
                 return Ok(());
             }
             self.disk.store(None);
@@ -181,6 +188,7 @@ impl Responses {
                 responses.is_some_and(|responses| responses.memories().iter().any(|memory| memory.contains(key)))
             };
             let disk = DiskStore::start(folder.to_owned(), size, is_in_memory)?;
+            disk.set_quotas(quotas);
             self.disk.store(Some(Arc::new(disk)));
         }
         Ok(())

@@ -73,7 +73,7 @@ pub use pattern::{HostPattern, Pattern};
 pub use php::{Php, PhpSettings, PhpVersion};
 pub use proxy::{Balance, Forwarded, Health, Mirror, Proxy, RequestBuffering, Resolve};
 pub use regex_pattern::{RegexError, RegexPattern};
-pub use response_cache::ResponseCache;
+pub use response_cache::{ResponseCache, ResponseDisk};
 pub use rule::{Conditions, Existence, ExistenceCondition, RequestScheme, Rule, RuleAction, ValuePattern};
 pub use server::{Cache, Events, IoBackend, Mode, Sandbox, Server, Spool, TrustedField, Workers};
 pub use settings::{Fallback, Priority, Redirect, Settings, Symlinks};

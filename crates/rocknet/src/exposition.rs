@@ -7,7 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use rocknet_cache::disk::DiskUsage;
+use rocknet_cache::disk::{DiskUsage, SiteDiskUsage};
 use rocknet_control::status::{Protocols, ResponseCache};
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, UpstreamState, UpstreamSummary};
 
@@ -16,7 +16,7 @@ use crate::bans::BanCounters;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
 
 /// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to limits,
-/// certificates, and pools of PHP.
+/// certificates, pools of PHP, and sites with a quota on disk.
 const MAX_LISTED: usize = 1000;
 
 /// State of a server that the metrics show.
@@ -69,6 +69,8 @@ pub struct Totals {
     pub spans: (u64, u64),
     /// Stored responses on disk, if the server stores some there.
     pub stored_disk: Option<DiskUsage>,
+    /// Sites with a quota for stored responses on disk.
+    pub stored_disk_sites: Vec<SiteDiskUsage>,
     /// Requests to the cached routes of each site.
     pub stored_requests: Vec<StoredRequests>,
     /// Bans of clients.
@@ -91,7 +93,8 @@ pub fn render(measured: &Measured) -> String {
     php(&mut page, &measured.php);
     cache_and_log(&mut page, &measured.status);
     stored_responses(&mut page, &measured.status.response_cache, &measured.totals.stored_requests);
-    stored_on_disk(&mut page, measured.totals.stored_disk.as_ref());
+    let (disk, disk_sites) = (&measured.totals.stored_disk, &measured.totals.stored_disk_sites);
+    stored_on_disk(&mut page, disk.as_ref(), disk_sites);
     bans(&mut page, &measured.totals.bans);
     reloads(&mut page, measured);
     spans(&mut page, measured.totals.spans);
@@ -331,7 +334,7 @@ fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[StoredRe
 }
 
 /// Writes the state of the responses on disk; nothing if the server stores none there.
-fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>) {
+fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>, sites: &[SiteDiskUsage]) {
     let Some(disk) = disk else { return };
     let help = "Stored responses on disk.";
     page.gauge("rocknet_stored_disk_responses", "", help, disk.objects);
@@ -356,6 +359,11 @@ fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>) {
             disk.skipped,
         ),
         (
+            "rocknet_stored_disk_trimmed",
+            "Stored responses that were dropped because their site has exceeded its quota on disk.",
+            disk.trimmed,
+        ),
+        (
             "rocknet_stored_disk_busy",
             "Lookups of stored responses that did not wait for a busy disk.",
             disk.busy,
@@ -368,6 +376,16 @@ fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>) {
     ] {
         page.counter(name, "", help, count);
     }
+    let mut family = |name: &str, help: &str, value: fn(&SiteDiskUsage) -> u64| {
+        page.family(name, "gauge", "bytes", help);
+        for site in sites.iter().take(MAX_LISTED) {
+            page.sample(name, &[("site", &site.site)], value(site));
+        }
+    };
+    let help = "Size of the stored responses on disk of a site with a quota.";
+    family("rocknet_stored_disk_site_bytes", help, |site| site.bytes);
+    let help = "Quota of the stored responses on disk of a site.";
+    family("rocknet_stored_disk_site_quota_bytes", help, |site| site.quota);
 }
 
 fn bans(page: &mut Page, bans: &BanCounters) {

@@ -26,6 +26,7 @@ pub fn metrics(server: &Server) -> String {
     let labels = &server.registries().routes;
     let routes = metrics.routes().into_iter();
     let spans = server.registries().traces.counters();
+    let disk = server.registries().responses.disk();
     exposition::render(&Measured {
         routes: routes
             .filter_map(|(number, counters)| Some((labels.label(number)?, counters)))
@@ -35,7 +36,8 @@ pub fn metrics(server: &Server) -> String {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
             stored_requests: stored_requests(&server.registries().responses),
-            stored_disk: server.registries().responses.disk().map(|disk| disk.usage()),
+            stored_disk: disk.as_ref().map(|disk| disk.usage()),
+            stored_disk_sites: disk.map(|disk| disk.limited_sites()).unwrap_or_default(),
             bans: server.registries().bans.counters(),
             ..totals(metrics)
         },

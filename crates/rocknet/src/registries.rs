@@ -43,7 +43,7 @@ use std::time::Instant;
 
 use rocknet_access::State;
 use rocknet_cache::Responses;
-use rocknet_config::model::Config;
+use rocknet_config::model::{Config, ResponseDisk, Site};
 use rocknet_handler::filter::Filters;
 use rocknet_telemetry::TraceExporter;
 
@@ -178,7 +178,8 @@ impl Registries {
             0 => 0,
             _ => config.cache.responses_disk,
         };
-        if let Err(error) = self.responses.set_disk(&folder.join("responses"), size) {
+        let quotas = config.sites.iter().filter_map(|site| Some((&*site.name, disk_quota(site)?)));
+        if let Err(error) = self.responses.set_disk(&folder.join("responses"), size, quotas) {
             tracing::error!("responses are not stored on disk, because a thread cannot be started: {error}");
         }
     }
@@ -220,6 +221,19 @@ impl Registries {
         ];
         self.backends.close_all_idle();
         ended.into_iter().all(|ended| ended)
+    }
+}
+
+/// Returns the maximum size of the responses of a site on disk, in bytes; `None`: only the size of all is limited.
+fn disk_quota(site: &Site) -> Option<u64> {
+    match site.settings.cache.as_ref()?.disk {
+        ResponseDisk::Quota(size) => Some(size),
+        ResponseDisk::Shared => None,
+        ResponseDisk::Off => {
+            let mut routes = site.routes.iter().filter_map(|route| route.settings.cache.as_ref());
+            // The responses of earlier configurations are dropped.
+            routes.all(|cache| cache.disk == ResponseDisk::Off).then_some(0)
+        }
     }
 }
 

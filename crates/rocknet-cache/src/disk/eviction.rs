@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
 use super::folder::Folder;
-use super::index::Entry;
+use super::index::{Entry, Mark};
 use super::log::Phase;
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
@@ -42,7 +42,7 @@ pub(super) fn keep_used(
         let Some(entry) = shared.index.at(header.hash, position) else {
             continue;
         };
-        if !entry.is_hit && !is_key_in_memory(is_in_memory, &file, &header)? {
+        if !entry.mark.is_hit() && !is_key_in_memory(is_in_memory, &file, &header)? {
             continue;
         }
         let Ok((head, body)) = read_record(&file, &entry) else {
@@ -65,7 +65,7 @@ pub(super) fn keep_used(
         }
         (header.head_crc, header.body_crc) = (0, 0);
         let mut kept = entry;
-        kept.is_hit = false;
+        kept.mark = Mark::of_site(entry.mark.site());
         room -= header.length();
         kept.position = log.append(header, head.to_vec(), body);
         // A lookup does not find the response until it is written.

@@ -9,11 +9,48 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
+use super::ages::Dropped;
 use super::position::Position;
+use super::sites::{MAX_SITES, Numbered, Sites};
 use crate::store::MAX_VARIANTS;
 
 /// Number of tables, a power of two.
 const SHARDS: usize = 64;
+
+/// Part of the entries of responses that have left the index, above which they are removed from the tables.
+const MAX_DROPPED_SHARE: usize = 8;
+
+/// Number of such entries that are not worth a search through all tables.
+const MIN_DROPPED: usize = 1024;
+
+/// Number of a site and a flag in 16 bits, so that an entry has 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark(u16);
+
+impl Mark {
+    /// Bit of the flag. Numbers of sites are less.
+    const HIT: u16 = MAX_SITES as u16;
+
+    /// Creates the mark of a response that was not used yet.
+    pub fn of_site(number: u16) -> Mark {
+        Mark(number & !Mark::HIT)
+    }
+
+    /// Returns the number of the site.
+    pub fn site(self) -> u16 {
+        self.0 & !Mark::HIT
+    }
+
+    /// Returns true if the response was used since it was written.
+    pub fn is_hit(self) -> bool {
+        self.0 & Mark::HIT != 0
+    }
+
+    /// Records that the response was used.
+    fn set_hit(&mut self) {
+        self.0 |= Mark::HIT;
+    }
+}
 
 /// A response on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +66,7 @@ pub(super) struct Entry {
     pub expires: u32,
     /// Number of the list with the names of these fields (names.rs).
     pub names: u16,
-    /// True if the response was used since it was written.
-    pub is_hit: bool,
+    pub mark: Mark,
 }
 
 /// The entries for a key, the newest last.
@@ -41,17 +77,23 @@ type Table = HashTable<Entry>;
 /// All entries.
 pub(super) struct Index {
     shards: Box<[Mutex<Table>]>,
+    /// Sites of the entries. Locked before a shard.
+    pub sites: Sites,
     len: AtomicUsize,
     /// Size of the records in bytes.
     bytes: AtomicU64,
+    /// Number of entries in the tables whose responses have left the index.
+    dropped: AtomicUsize,
 }
 
 impl Default for Index {
     fn default() -> Index {
         Index {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            sites: Sites::default(),
             len: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
+            dropped: AtomicUsize::new(0),
         }
     }
 }
@@ -71,9 +113,21 @@ impl Index {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn count_removed(&self, count: usize, bytes: u64) {
+    /// Counts entries that were removed from the tables.
+    fn count_removed(&self, sites: &Numbered, removed: impl IntoIterator<Item = Entry>) {
+        let (mut count, mut bytes, mut dropped) = (0, 0, 0);
+        for entry in removed {
+            match sites.remove(&entry) {
+                true => {
+                    count += 1;
+                    bytes += u64::from(entry.length);
+                }
+                false => dropped += 1,
+            }
+        }
         self.len.fetch_sub(count, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.dropped.fetch_sub(dropped, Ordering::Relaxed);
     }
 
     /// Returns the entries for a key.
@@ -85,18 +139,28 @@ impl Index {
             .copied()
             .collect();
         drop(table);
+        if !found.is_empty() {
+            let sites = self.sites.read();
+            found.retain(|entry| !sites.of(entry).has_dropped(entry.position));
+        }
         found.sort_unstable_by_key(|entry| entry.position);
         found
     }
 
-    /// Adds an entry in place of that for the same variant. Drops the oldest variant if there are too many.
+    /// Adds an entry in place of that for the same variant. Drops the oldest variant if there are too many. The entry
+    /// must be newer than all others of its site.
     pub fn insert(&self, entry: Entry) {
+        let sites = self.sites.read();
+        // Before the table has the entry, because another thread could remove it at once.
+        sites.add(&entry);
+        self.len.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(u64::from(entry.length), Ordering::Relaxed);
         let mut table = self.shard(entry.hash);
-        let mut removed = SmallVec::<[Entry; 2]>::new();
+        let mut removed = None;
         let is_same =
             |other: &Entry| other.hash == entry.hash && other.variant == entry.variant && other.names == entry.names;
         if let Ok(same) = table.find_entry(entry.hash, is_same) {
-            removed.push(same.remove().0);
+            removed = Some(same.remove().0);
         } else {
             let others = table.iter_hash(entry.hash).filter(|other| other.hash == entry.hash);
             let (count, oldest) = others.fold((0, None::<Position>), |(count, oldest), other| {
@@ -106,84 +170,110 @@ impl Index {
             if let Some(oldest) = oldest.filter(|_| count >= MAX_VARIANTS)
                 && let Ok(oldest) = table.find_entry(entry.hash, |other| other.position == oldest)
             {
-                removed.push(oldest.remove().0);
+                removed = Some(oldest.remove().0);
             }
         }
         table.insert_unique(entry.hash, entry, |entry| entry.hash);
         drop(table);
-        self.len.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(u64::from(entry.length), Ordering::Relaxed);
-        for old in removed {
-            self.count_removed(1, u64::from(old.length));
-        }
+        self.count_removed(&sites, removed);
     }
 
     /// Drops all entries for a key, and returns their number.
     pub fn remove(&self, hash: u64) -> usize {
+        let sites = self.sites.read();
         let mut table = self.shard(hash);
-        let (mut count, mut bytes) = (0, 0);
+        let mut removed = Found::new();
         while let Ok(entry) = table.find_entry(hash, |entry| entry.hash == hash) {
-            bytes += u64::from(entry.remove().0.length);
-            count += 1;
+            removed.push(entry.remove().0);
         }
         drop(table);
-        self.count_removed(count, bytes);
+        let count = removed.len();
+        self.count_removed(&sites, removed);
         count
     }
 
     /// Returns the entry for a record.
     pub fn at(&self, hash: u64, position: Position) -> Option<Entry> {
-        let table = self.shard(hash);
-        table.find(hash, |entry| entry.position == position).copied()
+        let found = self.shard(hash).find(hash, |entry| entry.position == position).copied();
+        found.filter(|entry| !self.sites.read().of(entry).has_dropped(position))
     }
 
     /// Drops the entry for a record, if it is still in the index.
     pub fn remove_at(&self, hash: u64, position: Position) {
+        let sites = self.sites.read();
         let mut table = self.shard(hash);
         if let Ok(entry) = table.find_entry(hash, |entry| entry.position == position) {
-            let length = entry.remove().0.length;
+            let removed = entry.remove().0;
             drop(table);
-            self.count_removed(1, u64::from(length));
+            self.count_removed(&sites, [removed]);
         }
     }
 
     /// Records that a response was used.
     pub fn mark_hit(&self, hash: u64, position: Position) {
         if let Some(entry) = self.shard(hash).find_mut(hash, |entry| entry.position == position) {
-            entry.is_hit = true;
+            entry.mark.set_hit();
         }
     }
 
     /// Drops all entries for which `keep` returns false.
     pub fn retain(&self, keep: impl Fn(&Entry) -> bool) {
+        let sites = self.sites.read();
         for shard in &self.shards {
-            let (mut count, mut bytes) = (0, 0);
+            let mut removed = Vec::new();
             let mut table = shard.lock().unwrap_or_else(PoisonError::into_inner);
             table.retain(|entry| {
-                let is_kept = keep(entry);
+                let is_kept = keep(entry) && !sites.of(entry).has_dropped(entry.position);
                 if !is_kept {
-                    count += 1;
-                    bytes += u64::from(entry.length);
+                    removed.push(*entry);
                 }
                 is_kept
             });
             drop(table);
-            self.count_removed(count, bytes);
+            self.count_removed(&sites, removed);
         }
     }
 
-    /// Drops all entries, and releases their memory.
+    /// Drops the oldest responses of a site that exceeds its quota. Returns them, with the name of the site. Call it with
+    /// the lock of the log.
+    pub fn trim(&self, site: u16) -> Option<(Box<[u8]>, Dropped)> {
+        let (name, dropped) = self.sites.trim(site)?;
+        self.len.fetch_sub(dropped.count, Ordering::Relaxed);
+        self.bytes.fetch_sub(dropped.bytes, Ordering::Relaxed);
+        self.dropped.fetch_add(dropped.count, Ordering::Relaxed);
+        Some((name, dropped))
+    }
+
+    /// Removes entries whose responses have left the index from the tables, if they are many. On average, that costs a
+    /// look at a few entries for each.
+    pub fn sweep(&self) {
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped >= MIN_DROPPED.max(self.len() / MAX_DROPPED_SHARE) {
+            self.retain(|_| true);
+        }
+    }
+
+    /// Drops all entries, and releases their memory. Afterwards, positions may begin at 0 again.
     pub fn clear(&self) {
         self.retain(|_| false);
         for shard in &self.shards {
             *shard.lock().unwrap_or_else(PoisonError::into_inner) = Table::new();
         }
+        self.sites.clear();
+    }
+
+    /// Returns the number of entries in the tables, with those of responses that have left the index.
+    #[cfg(test)]
+    pub fn entries(&self) -> usize {
+        let count = |shard: &Mutex<Table>| shard.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.shards.iter().map(count).sum()
     }
 
     /// Returns the memory in use, in bytes.
     pub fn memory_size(&self) -> usize {
         let size = |shard: &Mutex<Table>| shard.lock().unwrap_or_else(PoisonError::into_inner).allocation_size();
-        self.shards.iter().map(size).sum::<usize>() + SHARDS * size_of::<Mutex<Table>>()
+        let tables: usize = self.shards.iter().map(size).sum();
+        tables + SHARDS * size_of::<Mutex<Table>>() + self.sites.memory_size()
     }
 }
 

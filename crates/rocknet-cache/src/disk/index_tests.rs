@@ -13,13 +13,20 @@ fn entry(hash: u64, number: u32, variant: u32) -> Entry {
         variant,
         expires: 0,
         names: 0,
-        is_hit: false,
+        mark: Mark::of_site(0),
     }
+}
+
+/// Returns an index with one site.
+fn index() -> Index {
+    let index = Index::default();
+    assert_eq!(index.sites.number(b"s"), Some(0));
+    index
 }
 
 #[test]
 fn entries_are_replaced_and_dropped() {
-    let index = Index::default();
+    let index = index();
     index.insert(entry(1, 0, 0));
     index.insert(entry(1, 1, 7));
     index.insert(entry(2, 2, 0));
@@ -35,7 +42,7 @@ fn entries_are_replaced_and_dropped() {
     assert_eq!((index.len(), index.bytes()), (3, 30));
     let third = Position { segment: 0, offset: 3 };
     index.mark_hit(1, third);
-    assert!(index.at(1, third).is_some_and(|entry| entry.is_hit));
+    assert!(index.at(1, third).is_some_and(|entry| entry.mark.is_hit()));
     index.remove_at(1, Position { segment: 0, offset: 0 });
     assert_eq!(index.len(), 3);
     assert_eq!((index.remove(1), index.remove(1)), (2, 0));
@@ -45,7 +52,7 @@ fn entries_are_replaced_and_dropped() {
 
 #[test]
 fn the_number_of_variants_is_limited() {
-    let index = Index::default();
+    let index = index();
     for number in 0..2 * MAX_VARIANTS as u32 {
         index.insert(entry(5, number, number));
     }
@@ -59,7 +66,7 @@ fn the_number_of_variants_is_limited() {
 #[test]
 fn an_entry_takes_less_than_100_bytes() {
     assert_eq!(size_of::<Entry>(), 32);
-    let index = Index::default();
+    let index = index();
     let hashes = super::super::names::Hashes::new(7);
     for number in 0..1_000_000_u32 {
         index.insert(entry(hashes.of_key(&number.to_le_bytes()), number, 0));

@@ -1,8 +1,9 @@
-//! Records of the log: responses, removals and purges, each with checksums and its own position.
+//! Records of the log: responses, removals, purges and trims, each with checksums and its own position.
 //!
 //! ```text
 //! header, 48 bytes   kind, position, lengths, hash of the key, tag of the variant, checksums
-//! head               of a response: key, variant, times, status, fields, tags; of a purge: its selection
+//! head               of a response: key, variant, times, status, fields, tags; of a purge: its selection; of a trim: the
+//!                    site and a position
 //! body               of a response
 //! ```
 //! A record is used only if all checksums and its position agree. So a torn or misplaced write, and a flipped bit, are
@@ -48,6 +49,8 @@ pub(super) enum Kind {
     Removal = 2,
     /// All earlier responses that the purge selects are dropped.
     Purge = 3,
+    /// The responses of a site before a position are dropped, because it has exceeded its quota.
+    Trim = 4,
 }
 
 /// Header of a record.
@@ -132,6 +135,7 @@ impl Header {
             1 => Kind::Response,
             2 => Kind::Removal,
             3 => Kind::Purge,
+            4 => Kind::Trim,
             _ => return None,
         };
         let header = Header {
@@ -340,6 +344,26 @@ pub(super) fn decode_purge(head: &[u8]) -> Option<Purge> {
     input.0.is_empty().then_some(Purge { site, selection })
 }
 
+/// Returns the head of a trim. `before`: position before which the responses of the site are dropped.
+pub(super) fn encode_trim(site: &[u8], before: Position) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.bytes(site);
+    out.u32(before.segment);
+    out.u32(before.offset);
+    out.0
+}
+
+/// Parses the head of a trim; `None` if it is damaged.
+pub(super) fn decode_trim(head: &[u8]) -> Option<(&[u8], Position)> {
+    let mut input = Reader(head);
+    let site = input.bytes()?;
+    let before = Position {
+        segment: input.u32()?,
+        offset: input.u32()?,
+    };
+    input.0.is_empty().then_some((site, before))
+}
+
 /// Parses any bytes as a record, for the fuzz target. Accepted values are written in the same form.
 pub(crate) fn decode_any(bytes: &[u8]) {
     if let Some(header) = Header::decode(bytes) {
@@ -347,6 +371,9 @@ pub(crate) fn decode_any(bytes: &[u8]) {
     }
     if let Some(purge) = decode_purge(bytes) {
         assert_eq!(encode_purge(&purge), bytes, "a purge has one form");
+    }
+    if let Some((site, before)) = decode_trim(bytes) {
+        assert_eq!(encode_trim(site, before), bytes, "a trim has one form");
     }
     let now = Moment {
         uptime_ms: 1_000,

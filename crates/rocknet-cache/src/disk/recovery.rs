@@ -1,5 +1,6 @@
 //! Reads the index from the segments at start.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::folder::Folder;
-use super::index::Entry;
+use super::index::{Entry, Mark};
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
 use super::shared::Shared;
@@ -77,7 +78,7 @@ pub(super) fn replay(
 ) -> Result<(), RecoveryError> {
     let deadline = Instant::now() + MAX_TIME;
     let Some(folder) = shared.folder() else { return Ok(()) };
-    let mut previous = None;
+    let (mut previous, mut trims) = (None, Trims::default());
     for (count, (number, size)) in segments.iter().enumerate() {
         if shared.is_closing() {
             return Err(RecoveryError::Closed);
@@ -90,7 +91,8 @@ pub(super) fn replay(
         }
         previous = Some(*number);
         let is_last = count + 1 == segments.len();
-        match replay_segment(shared, &folder, *number, *size, now_unix).map_err(RecoveryError::System)? {
+        let end = replay_segment(shared, &folder, (*number, *size), now_unix, &mut trims);
+        match end.map_err(RecoveryError::System)? {
             SegmentEnd::Whole => {}
             SegmentEnd::Torn(end) if is_last && !was_closed => {
                 shared.stats.torn.fetch_add(1, Ordering::Relaxed);
@@ -100,8 +102,16 @@ pub(super) fn replay(
             _ => forget(shared, *number, "it is damaged"),
         }
     }
+    // One search for all trims, of which there may be many.
+    shared.index.retain(|entry| {
+        let before = trims.get(&entry.mark.site());
+        before.is_none_or(|before| entry.position >= *before)
+    });
     Ok(())
 }
+
+/// Positions before which the responses of a site are dropped, by its number.
+type Trims = HashMap<u16, Position>;
 
 /// Drops all responses that were read so far.
 fn forget(shared: &Shared, segment: u32, why: &str) {
@@ -122,7 +132,13 @@ enum SegmentEnd {
 }
 
 /// Reads a segment.
-fn replay_segment(shared: &Shared, folder: &Folder, number: u32, size: u64, now_unix: u64) -> io::Result<SegmentEnd> {
+fn replay_segment(
+    shared: &Shared,
+    folder: &Folder,
+    (number, size): (u32, u64),
+    now_unix: u64,
+    trims: &mut Trims,
+) -> io::Result<SegmentEnd> {
     let file = folder.open_segment(number)?;
     let mut window = Window {
         file: &file,
@@ -156,6 +172,14 @@ fn replay_segment(shared: &Shared, folder: &Folder, number: u32, size: u64, now_
                 Some(purge) => shared.ban(header.position, purge),
                 None => forget(shared, number, "a purge is damaged"),
             },
+            (Kind::Trim, head) => match head.and_then(record::decode_trim) {
+                Some((site, before)) => {
+                    if let Some(site) = shared.index.sites.number(site) {
+                        trims.insert(site, before);
+                    }
+                }
+                None => forget(shared, number, "the end of old responses is damaged"),
+            },
         }
         at += header.length();
     }
@@ -173,7 +197,7 @@ fn add(shared: &Shared, header: &Header, head: Option<&[u8]>, now_unix: u64) {
             variant: header.variant,
             expires: response.expires(),
             names: shared.number_of_names(&response.variation)?,
-            is_hit: false,
+            mark: Mark::of_site(shared.number_of_site(response.key)?),
         })
     });
     let Some(entry) = entry else {

@@ -1,5 +1,6 @@
 //! State of the log that workers, the pool and the thread of the log share.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,12 +15,13 @@ use rocknet_proto::fields::Fields;
 
 use super::bans::Bans;
 use super::folder::Folder;
-use super::index::{Entry, Index};
+use super::index::{Entry, Index, Mark};
 use super::log::{Log, Phase};
 use super::names::{Hashes, NameLists};
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
 use super::stats::Stats;
+use crate::key;
 use crate::policy::Moment;
 use crate::purge::{Purge, Selection};
 use crate::stored::StoredResponse;
@@ -222,6 +224,40 @@ impl Shared {
         names.number(variation)
     }
 
+    /// Returns the number of the site of a key.
+    pub fn number_of_site(&self, key: &[u8]) -> Option<u16> {
+        self.index.sites.number(key::parts(key)?.site)
+    }
+
+    /// Sets the quotas of all sites, in bytes. Sites that are not among them have none.
+    pub fn set_quotas(&self, quotas: HashMap<Box<[u8]>, u64>) {
+        let mut log = self.log();
+        self.index.sites.set_quotas(quotas);
+        if log.phase == Phase::Open {
+            self.trim_all(&mut log);
+            drop(log);
+            self.wake.notify_one();
+        }
+    }
+
+    /// Drops the oldest responses of sites that exceed their quota, also after a restart.
+    pub fn trim_all(&self, log: &mut Log) {
+        self.index.sites.numbers().for_each(|site| self.trim(log, site));
+    }
+
+    /// Drops the oldest responses of a site if it exceeds its quota. The record makes sure that they are not used after
+    /// a restart either: later changes of their resources have no record, because the index does not have them.
+    fn trim(&self, log: &mut Log, site: u16) {
+        let Some((name, dropped)) = self.index.trim(site) else {
+            return;
+        };
+        self.stats.trimmed.fetch_add(dropped.count as u64, Ordering::Relaxed);
+        let head = record::encode_trim(&name, dropped.before);
+        if let Some(header) = Header::new(Kind::Trim, 0, 0, head.len(), 0) {
+            log.append(header, head, Bytes::new());
+        }
+    }
+
     /// Writes a response in place of that for the same variant. `is_current` returns false if the resource was changed
     /// after the response was requested. No change of the resource falls between this check and the place of the
     /// response in the log.
@@ -242,6 +278,7 @@ impl Shared {
                 let had_none = log.waiting.is_empty();
                 entry.position = log.append(header, head, stored.body.clone());
                 self.index.insert(entry);
+                self.trim(&mut log, entry.mark.site());
                 self.stats.written.fetch_add(1, Ordering::Relaxed);
                 // Otherwise the thread is awake, or gathers records.
                 let wakes = had_none || log.fills_write();
@@ -274,6 +311,10 @@ impl Shared {
         let hash = hashes.of_key(key);
         let variant = hashes.of_variation(&stored.variation);
         let header = Header::new(Kind::Response, hash, variant, head.len(), stored.body.len())?;
+        let site = self.number_of_site(key)?;
+        if header.length() > self.index.sites.quota(site) {
+            return None;
+        }
         let expires = match stored.has_validator() {
             true => u32::MAX,
             false => u32::try_from(terms.useful_until()).unwrap_or(u32::MAX),
@@ -285,7 +326,7 @@ impl Shared {
             variant,
             expires,
             names: self.number_of_names(&stored.variation)?,
-            is_hit: false,
+            mark: Mark::of_site(site),
         };
         Some((header, head, entry))
     }
@@ -408,7 +449,7 @@ impl Shared {
         if !is_written || u64::from(selected.expires) < now_unix {
             return None;
         }
-        if !selected.is_hit {
+        if !selected.mark.is_hit() {
             self.index.mark_hit(hash, selected.position);
         }
         Some(*selected)

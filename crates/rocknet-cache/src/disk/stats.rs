@@ -17,6 +17,8 @@ pub(super) struct Stats {
     pub busy: AtomicU64,
     /// Failed reads and writes, and damaged records.
     pub errors: AtomicU64,
+    /// Responses that were dropped because their site has exceeded its quota.
+    pub trimmed: AtomicU64,
     /// Segments with an incomplete end.
     pub torn: AtomicU64,
     /// Responses that were kept because they were used, when their segment was dropped.

@@ -3,6 +3,7 @@
 mod damage;
 mod eviction;
 mod ownership;
+mod quotas;
 
 use std::fs;
 use std::thread;
@@ -61,7 +62,11 @@ pub(super) fn stored(control: &str, body: &str) -> StoredResponse {
 }
 
 fn key(path: &str) -> Vec<u8> {
-    format!("s\0sh\0/{path}\0").into_bytes()
+    key_of("s", path)
+}
+
+fn key_of(site: &str, path: &str) -> Vec<u8> {
+    format!("{site}\0sh\0/{path}\0").into_bytes()
 }
 
 fn request(language: &str) -> OwnedRequest {
@@ -96,9 +101,13 @@ impl Opened {
     }
 
     fn body_for(&self, path: &str, request: &OwnedRequest) -> Option<String> {
-        let (key, now) = (key(path), moment());
-        let entry = self.0.find(&key, &request.view().fields, now.unix_ms / 1000)?;
-        let read = self.0.shared.read(&entry, &key, now)?;
+        self.body_of(&key(path), request)
+    }
+
+    fn body_of(&self, key: &[u8], request: &OwnedRequest) -> Option<String> {
+        let now = moment();
+        let entry = self.0.find(key, &request.view().fields, now.unix_ms / 1000)?;
+        let read = self.0.shared.read(&entry, key, now)?;
         assert!(read.variation.matches(&request.view().fields));
         Some(String::from_utf8(read.body.to_vec()).expect("a text"))
     }

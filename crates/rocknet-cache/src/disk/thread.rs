@@ -218,6 +218,7 @@ impl<'s> Writer<'s> {
         for purge in &early.purges {
             shared.append_purge(&mut log, purge);
         }
+        shared.trim_all(&mut log);
         let (objects, bytes) = (shared.index.len(), shared.index.bytes());
         shared.is_ready.store(true, Ordering::Release);
         drop(log);
@@ -257,6 +258,7 @@ impl<'s> Writer<'s> {
                 shared.stats.writes.fetch_add(1, Ordering::Relaxed);
                 shared.set_written(end);
             }
+            shared.index.sweep();
             self.fit()?;
         }
     }

@@ -3,7 +3,7 @@
 use crate::context::Check;
 use crate::file::{Table, Value};
 use crate::finding::Code;
-use crate::model::{Route, Settings};
+use crate::model::{ResponseDisk, Route, Settings};
 
 /// Warns if a site has a cache, and serves only files. `table`: the table of the site.
 pub(super) fn check_site(check: &mut Check<'_>, table: &Table, settings: &Settings, routes: &[Route]) {
@@ -11,12 +11,18 @@ pub(super) fn check_site(check: &mut Check<'_>, table: &Table, settings: &Settin
     warn(check, table, all.any(makes_responses));
 }
 
-/// Warns if a route has a cache, and serves only files or has a memory of its own. `table`: the table of the route.
+/// Warns if a route has a cache, and serves only files, or has a memory or quota of its own. `table`: the table of the route.
 pub(super) fn check_route(check: &mut Check<'_>, table: &Table, settings: &Settings) {
     warn(check, table, makes_responses(settings));
-    let memory = table.table("cache").and_then(|cache| cache.entries.get("memory"));
-    if let Some(entry) = memory {
+    let cache = table.table("cache");
+    if let Some(entry) = cache.and_then(|cache| cache.entries.get("memory")) {
         let message = "`memory` has no effect in a route, because the routes of a site share it";
+        check.warning(Code::Useless, entry.key, message, "write it in `cache` of the site");
+    }
+    if let Some(entry) = cache.and_then(|cache| cache.entries.get("disk"))
+        && matches!(settings.cache.as_ref().map(|cache| cache.disk), Some(ResponseDisk::Quota(_)))
+    {
+        let message = "a size of `disk` has no effect in a route, because the quota is that of the site";
         check.warning(Code::Useless, entry.key, message, "write it in `cache` of the site");
     }
 }

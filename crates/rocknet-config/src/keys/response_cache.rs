@@ -5,6 +5,7 @@
 use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, field, list, quoted};
+use crate::model::ResponseDisk;
 use crate::units;
 use crate::value::{response_cache, settings};
 
@@ -158,11 +159,20 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "disk",
         &[Section::ResponseCache],
-        Kind::Boolean,
-        "Writes stored responses to disk too, if `cache.responses_disk` is set. With `false`, they are only in memory.",
+        Kind::Either(&[Kind::Boolean, Kind::Size { min: 0, max: 1 << 46 }]),
+        "Writes stored responses to disk too, if `cache.responses_disk` is set. A size is a quota of the site, at least \
+         1 MiB: when its responses exceed it, the oldest of them are dropped. A quota has no effect in a route. With \
+         `false` or `0`, the responses of the site or route are only in memory.",
     )
-    .sets(&[Target::ResponseCache(field!(disk))])
-    .example("disk = false"),
+    .sets(&[Target::ResponseCache(bound!(
+        read: response_cache::disk,
+        render: |cache, _| match cache.disk {
+            ResponseDisk::Off => Rendered::Value("false".to_owned()),
+            ResponseDisk::Shared => Rendered::Value("true".to_owned()),
+            ResponseDisk::Quota(size) => Rendered::text(&units::format_size(size)),
+        }
+    ))])
+    .example("disk = \"1GiB\""),
     Key::new(
         "max_object",
         &[Section::ResponseCache],

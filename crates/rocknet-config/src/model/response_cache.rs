@@ -6,6 +6,17 @@ use std::time::Duration;
 use super::rule::Conditions;
 use super::with_defaults::with_defaults;
 
+/// Use of the disk by the stored responses of a site or route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponseDisk {
+    /// They are only in memory.
+    Off,
+    /// They are written to disk too. The site has no quota.
+    Shared,
+    /// They are written to disk too, up to this size in bytes for the whole site. A quota of a route has no effect.
+    Quota(u64),
+}
+
 with_defaults! {
     /// Cache of the responses of a proxy, of PHP, of an application or of a controller.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +39,8 @@ with_defaults! {
         pub key: Option<String> = None,
         /// Memory of the stored responses of the site in bytes; `None`: it shares `cache.responses` with other sites.
         pub memory: Option<u64> = None,
-        /// Writes stored responses to disk too, if `cache.responses_disk` is not 0.
-        pub disk: bool = true,
+        /// Use of the disk, if `cache.responses_disk` is not 0.
+        pub disk: ResponseDisk = ResponseDisk::Shared,
         /// Maximum size of a stored body, in bytes.
         pub max_object: u64 = 10 * 1024 * 1024,
         /// Obeys `Cache-Control` of requests.

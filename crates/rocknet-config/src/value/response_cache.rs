@@ -8,7 +8,7 @@ use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::message::short;
-use crate::model::ResponseCache;
+use crate::model::{ResponseCache, ResponseDisk};
 use crate::template::{Placeholder, Scope, Template, TemplateError};
 use crate::units;
 use crate::value::{condition, field, typed};
@@ -118,9 +118,32 @@ pub(crate) fn key(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut R
 
 /// Reads `memory`.
 pub(crate) fn memory(_: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
-    cache.memory = match &written.entry.node.value {
+    cache.memory = size(&written.entry.node);
+}
+
+/// Minimum quota of a site on disk in bytes. A smaller one is surely a mistake.
+const MIN_QUOTA: u64 = 1 << 20;
+
+/// Reads `disk`.
+pub(crate) fn disk(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
+    let node = &written.entry.node;
+    cache.disk = match (&node.value, size(node)) {
+        (Value::Boolean(false), _) | (_, Some(0)) => ResponseDisk::Off,
+        (_, Some(quota)) if quota < MIN_QUOTA => {
+            let message = format!("`disk` cannot be \"{}\"", units::format_size(quota));
+            let help = "write a value from \"1MiB\" to \"64TiB\", or false for no responses on disk";
+            return check.error(Code::BadValue, node.span, message, help);
+        }
+        (_, Some(quota)) => ResponseDisk::Quota(quota),
+        (_, None) => ResponseDisk::Shared,
+    };
+}
+
+/// Returns a size in bytes.
+fn size(node: &Node) -> Option<u64> {
+    match &node.value {
         Value::Integer(number) => u64::try_from(*number).ok(),
         Value::Text(text) => units::size(&text.value).ok(),
         _ => None,
-    };
+    }
 }

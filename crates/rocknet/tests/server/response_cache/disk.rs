@@ -22,7 +22,7 @@ fn text(upstream: &Upstream, cache: &str) -> String {
 }
 
 /// Starts a server, and waits until it can read responses from disk.
-fn start(folder: Folder, text: &str) -> Running {
+pub(super) fn start(folder: Folder, text: &str) -> Running {
     let server = Running::start(folder, text);
     let disk = server.server().registries().responses.disk().expect("a store on disk");
     let deadline = Instant::now() + DEADLINE;
@@ -34,14 +34,14 @@ fn start(folder: Folder, text: &str) -> Running {
 }
 
 /// Stops a server after all responses were written, and starts another one with its folder.
-fn restart(server: Running, text: &str) -> Running {
+pub(super) fn restart(server: Running, text: &str) -> Running {
     flush(&server);
     let (stopped, folder) = server.take();
     assert!(stopped.stop());
     start(folder, text)
 }
 
-fn flush(server: &Running) {
+pub(super) fn flush(server: &Running) {
     let disk = server.server().registries().responses.disk().expect("a store on disk");
     assert!(disk.flush(DEADLINE));
 }
