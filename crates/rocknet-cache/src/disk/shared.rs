@@ -466,14 +466,14 @@ impl Shared {
             // The segment was dropped meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.index.remove_at(entry.hash, entry.position);
+                self.drop_unreadable(entry);
                 self.stats
                     .fail(&format!("cannot read a response, so its request is forwarded: {error}"));
                 return None;
             }
         };
         let Some(response) = record::decode_response(&head) else {
-            self.index.remove_at(entry.hash, entry.position);
+            self.drop_unreadable(entry);
             self.stats.fail("a response is damaged, so its request is forwarded");
             return None;
         };
@@ -486,6 +486,22 @@ impl Shared {
             return None;
         }
         response.into_stored(body, now)
+    }
+
+    /// Drops the responses for the key of one that cannot be read, also after a restart. It may be readable then, and a
+    /// change in the meantime has no record, because the index does not have the response.
+    fn drop_unreadable(&self, entry: &Entry) {
+        let mut log = self.log();
+        if self.index.at(entry.hash, entry.position).is_none() {
+            return;
+        }
+        match log.phase {
+            Phase::Open => {
+                self.append_removal(&mut log, entry.hash);
+                self.after_change(log);
+            }
+            Phase::Opening | Phase::Closed => self.index.remove_at(entry.hash, entry.position),
+        }
     }
 }
 

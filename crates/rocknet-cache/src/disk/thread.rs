@@ -285,13 +285,12 @@ impl<'s> Writer<'s> {
             true => self.clear(),
             false => self.flush().and_then(|()| self.seal()),
         };
-        let result = ended.and_then(|()| {
-            self.folder.set_state(&State {
-                seed: self.seed,
-                boot: boot_id(),
-                is_closed: true,
-            })
-        });
+        let state = State {
+            seed: self.seed,
+            boot: boot_id(),
+            is_closed: true,
+        };
+        let result = ended.and_then(|()| self.write_small(|folder| folder.set_state(&state)));
         if let Err(error) = result {
             tracing::warn!("response cache on disk: the last responses and changes cannot be written: {error}");
         }

@@ -147,7 +147,9 @@ impl Writer<'_> {
             let room = u64::from(self.segment_size / 2);
             // A segment that cannot be read is dropped as a whole.
             if let Err(error) = keep_used(self.shared, &self.folder, self.is_in_memory, (number, size), room) {
-                self.shared.stats.fail(&format!("cannot read a segment: {error}"));
+                self.shared
+                    .stats
+                    .fail(&format!("cannot read a segment, so it was dropped: {error}"));
             }
         }
         self.drop_oldest()

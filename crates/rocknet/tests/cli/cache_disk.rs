@@ -16,14 +16,14 @@ use crate::program::{ProgramFolder, Server};
 use crate::upgrade::{KillAtEnd, upgrade};
 
 /// An upstream that closes each connection after its response.
-struct Upstream {
+pub struct Upstream {
     address: SocketAddr,
     requests: Arc<AtomicUsize>,
 }
 
 impl Upstream {
     /// `padding`: number of bytes of each body after the target of the request.
-    fn start(padding: usize) -> Upstream {
+    pub fn start(padding: usize) -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let requests = Arc::new(AtomicUsize::new(0));
@@ -48,13 +48,13 @@ impl Upstream {
         Upstream { address, requests }
     }
 
-    fn requests(&self) -> usize {
+    pub fn requests(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
 }
 
 /// Returns the folder of a server that caches responses of an upstream. `cache`: keys of `[cache]`.
-fn folder(upstream: &Upstream, cache: &str) -> ProgramFolder {
+pub fn folder(upstream: &Upstream, cache: &str) -> ProgramFolder {
     let config = format!(
         "[server]\nworkers = 1\nstate = \"state\"\n[cache]\n{cache}\n\
          [site.default]\nlisten = \"127.0.0.1:0\"\nproxy = \"http://{}\"\ncache = true\n",
@@ -64,14 +64,14 @@ fn folder(upstream: &Upstream, cache: &str) -> ProgramFolder {
 }
 
 /// Starts the server, and waits until it can read responses from disk.
-fn serve(dir: &ProgramFolder) -> Server {
+pub fn serve(dir: &ProgramFolder) -> Server {
     let server = dir.serve(&["run", "-c", "rocknet.toml"]);
     server.logged("can be used");
     server
 }
 
 /// Waits until the segments have a record of a target.
-fn wait_for_record(segments: &Path, target: &str) {
+pub fn wait_for_record(segments: &Path, target: &str) {
     let has_record = |path: PathBuf| {
         let bytes = fs::read(path).unwrap_or_default();
         bytes.windows(target.len()).any(|part| part == target.as_bytes())

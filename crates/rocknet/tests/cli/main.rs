@@ -4,6 +4,7 @@ mod accounts;
 mod api_guard;
 mod api_schema;
 mod cache_disk;
+mod cache_disk_faults;
 mod certificates;
 mod commands;
 mod config;

@@ -299,6 +299,19 @@ impl Server {
         }
     }
 
+    /// Returns the lines of the log that were not read yet, once the server has exited.
+    pub fn rest_of_log(self) -> Vec<String> {
+        let deadline = Instant::now() + TIMEOUT;
+        let next = || {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.err.0.recv_timeout(left) {
+                Err(RecvTimeoutError::Timeout) => panic!("the server did not exit"),
+                line => line.ok(),
+            }
+        };
+        std::iter::from_fn(next).collect()
+    }
+
     /// Waits until the server exits and returns its exit code.
     pub fn wait(mut self) -> Option<i32> {
         let deadline = Instant::now() + TIMEOUT;

@@ -71,6 +71,30 @@ fn flipped_bits_are_detected() {
     }
 }
 
+/// A response that cannot be read for a moment is dropped for good, because a change of its resource meanwhile would have
+/// no record.
+#[test]
+fn a_failed_read_brings_no_outdated_response_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("responses");
+    let store = Opened::new(&path);
+    store.put("a", "outdated");
+    store.put("b", "b");
+    store.flush();
+    let segment = path.join("00000000.log");
+    let whole = fs::read(&segment).expect("a segment");
+    fs::write(&segment, vec![0; whole.len()]).expect("a damaged segment");
+    assert_eq!(store.body("a"), None);
+    store.0.remove(&key("a"));
+    let file = fs::OpenOptions::new().write(true).open(&segment).expect("a segment");
+    std::os::unix::fs::FileExt::write_all_at(&file, &whole, 0).expect("the segment as before");
+    assert_eq!((store.body("a"), store.body("b").as_deref()), (None, Some("b")));
+    store.stop();
+    let store = Opened::new(&path);
+    assert_eq!((store.body("a"), store.body("b").as_deref()), (None, Some("b")));
+    store.stop();
+}
+
 #[test]
 fn a_crash_of_the_system_empties_the_log() {
     let folder = tempfile::tempdir().expect("a folder");
