@@ -25,6 +25,7 @@ mod shared;
 mod sites;
 mod stats;
 mod thread;
+mod time;
 mod writer;
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Appends the responses of a segment that were used to the log again, before the segment is dropped.
+//! Appends responses of a segment to the log again before the segment is dropped: those that were used, and all of them
+//! while the log has space.
 
 use std::fs::File;
 use std::io;
@@ -11,20 +12,30 @@ use super::log::Phase;
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
 use super::shared::{Shared, read_record};
+use super::time::unix_s;
 
 /// Returns true for keys that the memory has.
 pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
-/// Appends the responses of a segment again that were used or are in memory. `room`: maximum size in bytes.
-pub(super) fn keep_used(
+/// The log has space while its responses take less than this part of its capacity. The rest are replaced and dropped
+/// ones, such as those of a site that exceeds its quota, and the responses of other sites need not make room for them.
+/// While all are kept, half of the dropped segments are free on average, so each byte is written twice at most.
+const SPACE: u64 = 2;
+
+/// Part of a segment that is kept if the log has no space, so that each dropped segment frees the rest.
+const KEPT: u64 = 2;
+
+/// Appends the responses of a segment again that were used or are in memory; all of them while the log has space.
+/// `most`: maximum size of a segment in bytes.
+pub(super) fn keep_responses(
     shared: &Shared,
     folder: &Folder,
     is_in_memory: &IsInMemory,
     (number, size): (u32, u64),
-    mut room: u64,
+    most: u64,
 ) -> io::Result<()> {
     let file = folder.open_segment(number)?;
-    let mut at = 0;
+    let (mut at, mut kept_bytes, now_unix) = (0, 0, unix_s());
     while at + HEADER as u64 <= size && !shared.is_closing() {
         let position = Position {
             segment: number,
@@ -36,13 +47,16 @@ pub(super) fn keep_used(
             break;
         };
         at += header.length();
-        if header.kind != Kind::Response || header.length() > room {
+        let has_space = shared.index.bytes() < shared.capacity.load(Ordering::Relaxed) / SPACE;
+        let room = if has_space { most } else { most / KEPT };
+        if header.kind != Kind::Response || kept_bytes + header.length() > room {
             continue;
         }
         let Some(entry) = shared.index.at(header.hash, position) else {
             continue;
         };
-        if !entry.mark.is_hit() && !is_key_in_memory(is_in_memory, &file, &header)? {
+        let is_expired = u64::from(entry.expires) < now_unix;
+        if is_expired || !has_space && !entry.mark.is_hit() && !is_key_in_memory(is_in_memory, &file, &header)? {
             continue;
         }
         let Ok((head, body)) = read_record(&file, &entry) else {
@@ -66,7 +80,7 @@ pub(super) fn keep_used(
         (header.head_crc, header.body_crc) = (0, 0);
         let mut kept = entry;
         kept.mark = Mark::of_site(entry.mark.site());
-        room -= header.length();
+        kept_bytes += header.length();
         kept.position = log.append(header, head.to_vec(), body);
         // A lookup does not find the response until it is written.
         log.is_urgent = true;

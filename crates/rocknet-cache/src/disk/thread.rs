@@ -6,13 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::eviction::IsInMemory;
 use super::folder::{Folder, State, boot_id};
 use super::log::{EarlyChanges, WRITE};
 use super::recovery::{self, RecoveryError};
 use super::shared::Shared;
+use super::time::unix_s;
 use super::writer::Writer;
 
 /// Time between two attempts to take the lock of another process.
@@ -116,12 +117,6 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
             Err(RecoveryError::Closed | RecoveryError::TooLong | RecoveryError::Damaged) => {}
         }
     }
-}
-
-/// Returns the time in seconds since 1970.
-fn unix_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 impl<'s> Writer<'s> {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use rocknet_io::temp_file::is_full;
 
-use super::eviction::{IsInMemory, keep_used};
+use super::eviction::{IsInMemory, keep_responses};
 use super::folder::Folder;
 use super::log::{Record, WRITE};
 use super::position::Position;
@@ -140,13 +140,13 @@ impl Writer<'_> {
         self.folder.remove_all()
     }
 
-    /// Drops the oldest segment, except for the responses that were used or are in memory. Returns false if there is no
-    /// segment besides the active one.
+    /// Drops the oldest segment, except for the responses that are kept. Returns false if there is no segment besides the
+    /// active one.
     fn evict_oldest(&mut self) -> io::Result<bool> {
         if let Some((number, size)) = self.segments.front().copied() {
-            let room = u64::from(self.segment_size / 2);
+            let most = u64::from(self.segment_size);
             // A segment that cannot be read is dropped as a whole.
-            if let Err(error) = keep_used(self.shared, &self.folder, self.is_in_memory, (number, size), room) {
+            if let Err(error) = keep_responses(self.shared, &self.folder, self.is_in_memory, (number, size), most) {
                 self.shared
                     .stats
                     .fail(&format!("cannot read a segment, so it was dropped: {error}"));

@@ -179,6 +179,29 @@ fn the_size_of_a_site_is_that_of_its_responses_in_the_index() {
     store.stop();
 }
 
+/// A site that writes much within its quota does not displace the responses of others.
+#[test]
+fn dropped_responses_make_room_before_others_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("responses");
+    let store = Opened::new(&path);
+    store.0.set_quotas([("s", MIB as u64)].into_iter());
+    for number in 0..20 {
+        put(&store, "other", &number.to_string(), 100 * KIB);
+    }
+    // Three times the size of the log.
+    for number in 0..500 {
+        put(&store, "s", &number.to_string(), 100 * KIB);
+        store.flush();
+    }
+    assert_eq!(found(&store, "other", 20).len(), 20);
+    expect_newest(&found(&store, "s", 500), 500, 8);
+    store.stop();
+    let store = Opened::new(&path);
+    assert_eq!(found(&store, "other", 20).len(), 20);
+    store.stop();
+}
+
 /// Entries of dropped responses do not fill the index, however many a site writes.
 #[test]
 fn the_index_does_not_grow_with_dropped_responses() {
