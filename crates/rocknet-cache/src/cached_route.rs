@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rocknet_config::model::{ResponseCache, ResponseDisk};
-use rocknet_config::template::Template;
 use rocknet_handler::Handler;
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
@@ -13,6 +12,7 @@ use rocknet_routing::rules::RequestConditions;
 use crate::counters::Counters;
 use crate::disk::DiskStore;
 use crate::fill::SiteFills;
+use crate::key::KeyTemplate;
 use crate::store::MemoryStore;
 use crate::stored::StoredResponse;
 use crate::url_changes::UrlChanges;
@@ -39,7 +39,7 @@ pub(crate) struct CachedRoute {
     /// Conditions of requests that are not served from the cache, if there are some.
     pub bypass: Option<RequestConditions>,
     /// Template of keys, if the route has one.
-    pub key: Option<Template>,
+    pub key: Option<KeyTemplate>,
     /// Changes of URLs of the site, if the route has a template.
     pub url_changes: Option<Arc<UrlChanges>>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
@@ -48,12 +48,11 @@ pub(crate) struct CachedRoute {
 }
 
 impl CachedRoute {
-    /// Returns the store on disk, if the route uses it. A route with a template does not, because changes of its URLs
-    /// are recorded only in memory.
+    /// Returns the store on disk, if the route uses it.
     pub fn disk(&self) -> Option<Arc<DiskStore>> {
         match self.settings.disk {
-            ResponseDisk::Shared | ResponseDisk::Quota(_) if self.key.is_none() => self.responses.disk(),
-            _ => None,
+            ResponseDisk::Off => None,
+            ResponseDisk::Shared | ResponseDisk::Quota(_) => self.responses.disk(),
         }
     }
 

@@ -26,6 +26,7 @@ mod sites;
 mod stats;
 mod thread;
 mod time;
+mod url_positions;
 mod writer;
 
 use std::collections::HashMap;
@@ -147,7 +148,9 @@ impl DiskStore {
     /// Sets the quotas of sites, in bytes. Sites that are not among them have none. The oldest responses of a site that
     /// exceeds its quota are dropped.
     pub(crate) fn set_quotas<'s>(&self, quotas: impl Iterator<Item = (&'s str, u64)>) {
-        let quotas: HashMap<_, _> = quotas.map(|(site, quota)| (Box::from(site.as_bytes()), quota)).collect();
+        let quotas: HashMap<_, _> = quotas
+            .map(|(site, quota)| (Box::from(site.as_bytes()), quota))
+            .collect();
         self.shared.set_quotas(quotas);
     }
 
@@ -167,6 +170,12 @@ impl DiskStore {
         self.shared.remove(key);
     }
 
+    /// Drops the responses to a URL of a site whose keys are made by a template. `url`: host and path, as
+    /// [`url`](crate::key::url) returns them.
+    pub(crate) fn change_url(&self, site: &str, url: &[u8]) {
+        self.shared.change_url(site.as_bytes(), url);
+    }
+
     /// Drops the responses that some purges select.
     pub(crate) fn purge(&self, purges: &[Purge]) {
         self.shared.purge(purges);
@@ -182,13 +191,15 @@ impl DiskStore {
         self.shared.is_ready.load(Ordering::Acquire)
     }
 
-    /// Starts to read the response that a request with these fields selects. `reserve`: reserves memory of a size in
-    /// bytes. Returns `None` if no response was found, if too many reads wait, or if no memory can be reserved.
+    /// Starts to read the response that a request with these fields selects. `changes`: number of changes so far.
+    /// `reserve`: reserves memory of a size in bytes. Returns `None` if no response was found, if too many reads wait, or
+    /// if no memory can be reserved.
     pub(crate) fn start_read<M: Send + 'static>(
         &self,
         key: &[u8],
         request: &Fields<'_>,
         now: Moment,
+        changes: u64,
         reserve: impl FnOnce(u64) -> Option<M>,
     ) -> Option<ReadJob<M>> {
         let entry = self.find(key, request, now.unix_ms / 1000)?;
@@ -200,8 +211,9 @@ impl DiskStore {
         Some(self.readers.spawn(Priority::Normal, move || {
             // Released when the read has ended, also if it is not waited for any longer.
             let _permit = permit;
-            let read = shared.read(&entry, &key, now);
-            read.map(|stored| (Arc::new(stored), reserved))
+            let mut stored = shared.read(&entry, &key, now)?;
+            stored.changes = changes;
+            Some((Arc::new(stored), reserved))
         }))
     }
 

@@ -27,9 +27,11 @@ pub(crate) async fn look_up(
 ) -> Option<Found> {
     let disk = cached.disk()?;
     let now = disk::moment(services);
+    // Before the response is compared with changes on disk. Later ones have a larger number.
+    let changes = cached.responses.changes();
     let limit = cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE;
     let reserve = |size| Reserved::new(&cached.responses.budget, size, limit);
-    let mut job = std::pin::pin!(disk.start_read(key, &request.fields, now, reserve)?);
+    let mut job = std::pin::pin!(disk.start_read(key, &request.fields, now, changes, reserve)?);
     let deadline = services.wheel.deadline();
     deadline.set(services.wheel.ticks(MAX_WAIT));
     let result = std::future::poll_fn(|context| match job.as_mut().poll(context) {
@@ -53,7 +55,7 @@ pub(crate) async fn look_up(
         Ok(Some(newer)) => newer,
         Ok(None) | Err(_) => stored,
     };
-    if !is_current() {
+    if !is_current() || cached.is_changed(&stored) {
         return None;
     }
     disk.count_hit();

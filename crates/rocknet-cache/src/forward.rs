@@ -317,7 +317,7 @@ fn store(
     cached.memory.put(key, response, is_current)?;
     if let Some(disk) = cached.disk() {
         // Checked again, because the resource may have been changed since it is in memory.
-        disk.put(key, response, moment, is_current);
+        disk.put(key, response, moment, || is_current() && !cached.is_changed(response));
     }
     if let Some(leader) = leader {
         leader.land(Arc::clone(response));

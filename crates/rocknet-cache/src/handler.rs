@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rocknet_config::model::ResponseCache;
-use rocknet_config::template::{Scope, Template};
 use rocknet_handler::exchange::Exchange;
 use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
@@ -23,7 +22,7 @@ use rocknet_routing::rules::RequestConditions;
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
 use crate::flight::Joined;
-use crate::key::Key;
+use crate::key::{Key, KeyTemplate};
 use crate::plan::{Found, Plan};
 use crate::policy::{RequestFacts, Use};
 use crate::revalidate::revalidate;
@@ -52,8 +51,7 @@ impl CacheHandler {
         memory: Option<u64>,
     ) -> CacheHandler {
         // The check of the configuration has refused invalid templates.
-        let template = |text: &String| Template::parse(text, Scope::Request).ok();
-        let key = settings.key.as_ref().and_then(template);
+        let key = settings.key.as_deref().and_then(KeyTemplate::parse);
         CacheHandler(Arc::new(CachedRoute {
             answers_now: route.is_unguarded || !looks_up_scripts,
             inner,

@@ -39,7 +39,7 @@ impl CachedRoute {
             others.for_each(|target| drop_target(target.as_bytes()));
             return;
         };
-        let invalidate = |url: &[u8]| changes.note(url, self.responses.next_change());
+        let invalidate = |url: &[u8]| self.responses.invalidate_url(changes, &self.route.label.site, url);
         invalidate(&key::url_of(request, is_secure));
         for target in others {
             let path = target.split('?').next().unwrap_or_default();

@@ -5,7 +5,7 @@
 //! send it (cache poisoning). A template of the configuration takes the place of host and target.
 
 use rocknet_config::model::TrustedField;
-use rocknet_config::template::{Placeholder, Template, Values};
+use rocknet_config::template::{Placeholder, Scope, Template, Values};
 use rocknet_handler::ExchangeRef;
 use rocknet_handler::client::Client;
 use rocknet_handler::forwarded;
@@ -108,9 +108,27 @@ pub fn is_rewritten(request: &Request<'_>) -> bool {
     }
 }
 
+/// A template of keys.
+pub struct KeyTemplate {
+    template: Template,
+    /// Text of the template, without the separator. It is a part of each key, because another template could render the
+    /// same text for other requests.
+    text: Box<[u8]>,
+}
+
+impl KeyTemplate {
+    /// Parses a template; `None` if it is invalid.
+    pub fn parse(text: &str) -> Option<KeyTemplate> {
+        Some(KeyTemplate {
+            template: Template::parse(text, Scope::Request).ok()?,
+            text: text.bytes().filter(|byte| *byte != SEPARATOR).collect(),
+        })
+    }
+}
+
 /// Returns the key of a request; `None` if it is too long, or if the handler may read another value in the request than
 /// the template. `template`: takes the place of host and target.
-pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&Template>) -> Option<Key> {
+pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&KeyTemplate>) -> Option<Key> {
     let request = exchange.request;
     let is_secure = exchange.tls.is_some();
     let mut key = Key::new();
@@ -129,7 +147,7 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
                 key.extend_from_slice(request.query.unwrap_or_default());
             }
         }
-        Some(template) if ambiguity::is_ambiguous(request, template) => return None,
+        Some(template) if ambiguity::is_ambiguous(request, &template.template) => return None,
         Some(template) => of_template(&mut key, template, exchange, route),
     }
     append_overrides(&mut key, request);
@@ -141,7 +159,7 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&T
 
 /// Appends the part that a template makes. The end of each value is marked, so that two values cannot be confused with
 /// a longer one.
-fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, route: &Route) {
+fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>, route: &Route) {
     let id = RequestId::default();
     let values = RequestValues {
         services: exchange.services,
@@ -157,7 +175,7 @@ fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, r
         upstream: None,
     };
     let mut text = Vec::new();
-    template.render(&values, &mut text, |value, out| {
+    template.template.render(&values, &mut text, |value, out| {
         // No part contains the separator.
         out.extend(value.iter().filter(|byte| **byte != SEPARATOR));
         out.push(END_OF_VALUE);
@@ -165,6 +183,7 @@ fn of_template(key: &mut Key, template: &Template, exchange: &ExchangeRef<'_>, r
     key.extend_from_slice(route.label.site.as_bytes());
     key.push(SEPARATOR);
     key.push(if exchange.tls.is_some() { b'S' } else { b'P' });
+    key.extend_from_slice(&template.text);
     key.push(SEPARATOR);
     key.extend_from_slice(&text);
     key.push(SEPARATOR);
@@ -225,7 +244,7 @@ pub fn url(authority: &[u8], path: &[u8], is_secure: bool) -> Box<[u8]> {
 pub struct KeyParts<'k> {
     /// Name of the site.
     pub site: &'k [u8],
-    /// Host and port in lower case.
+    /// Host and port in lower case; the text of the template if one has made the key.
     pub authority: &'k [u8],
     /// Path and query.
     pub target: &'k [u8],

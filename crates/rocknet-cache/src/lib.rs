@@ -237,6 +237,17 @@ impl Responses {
         memory.remove(key)
     }
 
+    /// Invalidates all responses of a site to a URL whose keys are made by a template. `changes`: those of the site.
+    /// `url`: host and path, as [`key::url`] returns them.
+    fn invalidate_url(&self, changes: &UrlChanges, site: &str, url: &[u8]) {
+        changes.note(url, self.next_change());
+        if let Some(disk) = self.disk() {
+            disk.change_url(site, url);
+            // A response that was read from disk before this line has a smaller number.
+            changes.note(url, self.next_change());
+        }
+    }
+
     /// Returns the number of a new change.
     fn next_change(&self) -> u64 {
         self.changes.fetch_add(1, Ordering::SeqCst) + 1

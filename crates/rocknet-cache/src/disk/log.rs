@@ -59,6 +59,8 @@ pub(super) struct EarlyChanges {
     pub hashes: HashSet<u64>,
     /// Purges.
     pub purges: Vec<Purge>,
+    /// Sites and URLs of changes whose resources have keys made by a template.
+    pub urls: HashSet<(Box<[u8]>, Box<[u8]>)>,
     size: usize,
     /// True if there were too many, so that the log must be emptied.
     pub are_lost: bool,
@@ -84,8 +86,17 @@ impl EarlyChanges {
         }
     }
 
+    /// Adds a change of a URL of a site.
+    pub fn change_url(&mut self, site: &[u8], url: &[u8]) {
+        let change = (Box::from(site), Box::from(url));
+        if !self.urls.contains(&change) && self.has_room(site.len() + url.len() + 2 * size_of_val(&change)) {
+            self.urls.insert(change);
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.hashes.is_empty() && self.purges.is_empty() && !self.are_lost
+        let is_without_keys = self.keys.is_empty() && self.hashes.is_empty() && self.urls.is_empty();
+        is_without_keys && self.purges.is_empty() && !self.are_lost
     }
 
     fn has_room(&mut self, size: usize) -> bool {
@@ -301,6 +312,12 @@ mod tests {
             early.remove(None, &[0; 4096]);
         }
         assert!(early.keys.is_empty() && early.purges.is_empty());
+        let mut early = EarlyChanges::default();
+        early.change_url(b"s", b"h\0/");
+        early.change_url(b"s", b"h\0/");
+        assert!(early.urls.len() == 1 && !early.is_empty());
+        (0..1_u32 << 20).for_each(|number| early.change_url(b"s", &number.to_le_bytes()));
+        assert!(early.are_lost && early.urls.is_empty());
         let mut early = EarlyChanges::default();
         (0..MAX_EARLY_HASHES as u64).for_each(|hash| early.remove(Some(hash), b""));
         assert!(!early.are_lost && early.hashes.len() == MAX_EARLY_HASHES);

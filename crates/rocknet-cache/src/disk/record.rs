@@ -1,9 +1,9 @@
-//! Records of the log: responses, removals, purges and trims, each with checksums and its own position.
+//! Records of the log: responses and changes, each with checksums and its own position.
 //!
 //! ```text
 //! header, 48 bytes   kind, position, lengths, hash of the key, tag of the variant, checksums
 //! head               of a response: key, variant, times, status, fields, tags; of a purge: its selection; of a trim: the
-//!                    site and a position
+//!                    site and a position; of a change of a URL: the site
 //! body               of a response
 //! ```
 //! A record is used only if all checksums and its position agree. So a torn or misplaced write, and a flipped bit, are
@@ -51,6 +51,8 @@ pub(super) enum Kind {
     Purge = 3,
     /// The responses of a site before a position are dropped, because it has exceeded its quota.
     Trim = 4,
+    /// Earlier responses of a site to a URL are dropped whose keys are made by a template. The hash is that of the URL.
+    UrlChange = 5,
 }
 
 /// Header of a record.
@@ -136,6 +138,7 @@ impl Header {
             2 => Kind::Removal,
             3 => Kind::Purge,
             4 => Kind::Trim,
+            5 => Kind::UrlChange,
             _ => return None,
         };
         let header = Header {

@@ -66,3 +66,14 @@ fn purges_are_read_as_they_were_written() {
         );
     }
 }
+
+#[test]
+fn trims_are_read_as_they_were_written() {
+    let before = Position {
+        segment: 7,
+        offset: 4000,
+    };
+    let head = encode_trim(b"example.com", before);
+    assert_eq!(decode_trim(&head), Some((&b"example.com"[..], before)));
+    assert!((0..head.len()).all(|length| decode_trim(&head[..length]).is_none()));
+}

@@ -180,6 +180,12 @@ fn replay_segment(
                 }
                 None => forget(shared, number, "the end of old responses is damaged"),
             },
+            (Kind::UrlChange, Some(site)) => {
+                if let Some(site) = shared.index.sites.read().named(site) {
+                    site.urls.note_change(header.hash, position);
+                }
+            }
+            (Kind::UrlChange, None) => forget(shared, number, "a change of a URL is damaged"),
         }
         at += header.length();
     }
@@ -189,6 +195,7 @@ fn replay_segment(
 /// Adds a response to the index. One that is damaged or expired still takes the place of older ones.
 fn add(shared: &Shared, header: &Header, head: Option<&[u8]>, now_unix: u64) {
     let response = head.and_then(record::decode_response);
+    let url = response.as_ref().and_then(|response| response.url);
     let entry = response.and_then(|response| {
         Some(Entry {
             hash: header.hash,
@@ -205,6 +212,7 @@ fn add(shared: &Shared, header: &Header, head: Option<&[u8]>, now_unix: u64) {
         return;
     };
     shared.index.insert(entry);
+    shared.note_url(&entry, url);
     if u64::from(entry.expires) < now_unix {
         shared.index.remove_at(entry.hash, entry.position);
     }

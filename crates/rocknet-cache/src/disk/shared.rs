@@ -278,6 +278,7 @@ impl Shared {
                 let had_none = log.waiting.is_empty();
                 entry.position = log.append(header, head, stored.body.clone());
                 self.index.insert(entry);
+                self.note_url(&entry, stored.url.as_deref());
                 self.trim(&mut log, entry.mark.site());
                 self.stats.written.fetch_add(1, Ordering::Relaxed);
                 // Otherwise the thread is awake, or gathers records.
@@ -352,7 +353,7 @@ impl Shared {
         }
     }
 
-    /// Returns the hash of a key, if the seed is known. Call it with the lock of the log.
+    /// Returns the hash of a key or URL, if the seed is known.
     pub fn hash_of(&self, key: &[u8]) -> Option<u64> {
         self.hashes.load().as_ref().map(|hashes| hashes.of_key(key))
     }
@@ -364,6 +365,42 @@ impl Shared {
             log.append(header, Vec::new(), Bytes::new());
         }
         is_removed
+    }
+
+    /// Notes the URL of a response that was appended, if a template has made its key.
+    pub fn note_url(&self, entry: &Entry, url: Option<&[u8]>) {
+        if let Some(hash) = url.and_then(|url| self.hash_of(url)) {
+            self.index.sites.read().of(entry).urls.note_response(hash);
+        }
+    }
+
+    /// Drops the responses to a URL of a site whose keys are made by a template, also after a restart.
+    pub fn change_url(&self, site: &[u8], url: &[u8]) {
+        let mut log = self.log();
+        match log.phase {
+            Phase::Opening => log.early.change_url(site, url),
+            Phase::Open => {
+                if self.append_url_change(&mut log, site, url) {
+                    self.after_change(log);
+                }
+            }
+            Phase::Closed => log.is_late = true,
+        }
+    }
+
+    /// Appends a change of a URL. Returns false if there is no response that it could concern.
+    pub fn append_url_change(&self, log: &mut Log, site: &[u8], url: &[u8]) -> bool {
+        let sites = self.index.sites.read();
+        let (Some(site_entry), Some(hash)) = (sites.named(site), self.hash_of(url)) else {
+            return false;
+        };
+        let header = Header::new(Kind::UrlChange, hash, 0, site.len(), 0);
+        let Some(header) = header.filter(|_| site_entry.urls.needs_change(hash)) else {
+            return false;
+        };
+        let position = log.append(header, site.to_vec(), Bytes::new());
+        site_entry.urls.note_change(hash, position);
+        true
     }
 
     /// Drops all responses that some purges select, also after a restart.
@@ -416,9 +453,18 @@ impl Shared {
         }
     }
 
-    /// Returns true if a purge selects a response.
-    pub fn is_banned(&self, position: Position, head: &record::ResponseHead<'_>) -> bool {
-        self.current_bans().select(position, head.key, head.url, &head.tags)
+    /// Returns true if a purge selects a response, or if its URL was changed.
+    pub fn is_banned(&self, entry: &Entry, head: &record::ResponseHead<'_>) -> bool {
+        let is_changed = |url| {
+            let sites = self.index.sites.read();
+            let urls = &sites.of(entry).urls;
+            self.hash_of(url)
+                .is_none_or(|hash| urls.is_changed(hash, entry.position))
+        };
+        head.url.is_some_and(is_changed)
+            || self
+                .current_bans()
+                .select(entry.position, head.key, head.url, &head.tags)
     }
 
     /// Returns the entry of the response that a request with these fields selects, without waiting for the disk.
@@ -481,7 +527,7 @@ impl Shared {
         if response.key != key {
             return None;
         }
-        if self.is_banned(entry.position, &response) {
+        if self.is_banned(entry, &response) {
             self.index.remove_at(entry.hash, entry.position);
             return None;
         }

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use super::ages::{Ages, Dropped};
 use super::index::Entry;
 use super::position::Position;
+use super::url_positions::UrlPositions;
 
 /// Maximum number of sites, which have 15 bits in the index. Responses of further ones are not written to disk.
 pub(super) const MAX_SITES: usize = 1 << 15;
@@ -28,6 +29,8 @@ pub(super) struct Site {
     /// Position before which its responses have left the index, as a number.
     floor: AtomicU64,
     ages: Mutex<Ages>,
+    /// Changes of URLs, for responses whose keys are made by a template.
+    pub urls: UrlPositions,
 }
 
 impl Site {
@@ -59,6 +62,12 @@ impl Numbered {
     /// Returns the site of an entry.
     pub fn of(&self, entry: &Entry) -> &Site {
         &self.sites[usize::from(entry.mark.site())]
+    }
+
+    /// Returns the site with a name, if it has a number.
+    pub fn named(&self, name: &[u8]) -> Option<&Site> {
+        let number = self.numbers.get(name)?;
+        Some(&self.sites[usize::from(*number)])
     }
 
     /// Adds a response, which must be newer than all others of its site.
@@ -119,6 +128,7 @@ impl Sites {
             quota: AtomicU64::new(quota),
             floor: AtomicU64::new(0),
             ages: Mutex::default(),
+            urls: UrlPositions::default(),
         });
         all.numbers.insert(name.into(), number);
         Some(number)
@@ -162,6 +172,7 @@ impl Sites {
             let mut ages = site.ages();
             *ages = Ages::default();
             site.floor.store(0, Ordering::Release);
+            site.urls.clear();
         }
     }
 
@@ -172,10 +183,7 @@ impl Sites {
         limited.sort_unstable();
         let usage = |(name, quota): (&Name, &u64)| SiteDiskUsage {
             site: String::from_utf8_lossy(name).into_owned(),
-            bytes: match all.numbers.get(name) {
-                Some(number) => all.sites[usize::from(*number)].bytes(),
-                None => 0,
-            },
+            bytes: all.named(name).map_or(0, Site::bytes),
             quota: *quota,
         };
         limited.into_iter().map(usage).collect()
@@ -184,7 +192,7 @@ impl Sites {
     /// Returns the memory in use, in bytes.
     pub fn memory_size(&self) -> usize {
         let all = self.read();
-        let of_site = |site: &Site| 2 * site.name.len() + site.ages().memory_size();
+        let of_site = |site: &Site| 2 * site.name.len() + site.ages().memory_size() + site.urls.memory_size();
         let table = all.numbers.capacity() * (size_of::<Name>() + size_of::<u16>());
         all.sites.iter().map(of_site).sum::<usize>() + all.sites.capacity() * size_of::<Site>() + table
     }

@@ -1,9 +1,10 @@
-//! Tests of the responses on disk: restarts, crashes, damage and eviction.
+//! Tests of the responses on disk: restarts, crashes, damage, eviction, quotas, and changes of URLs.
 
 mod damage;
 mod eviction;
 mod ownership;
 mod quotas;
+mod urls;
 
 use std::fs;
 use std::thread;

@@ -213,6 +213,9 @@ impl<'s> Writer<'s> {
         for purge in &early.purges {
             shared.append_purge(&mut log, purge);
         }
+        for (site, url) in &early.urls {
+            shared.append_url_change(&mut log, site, url);
+        }
         shared.trim_all(&mut log);
         let (objects, bytes) = (shared.index.len(), shared.index.bytes());
         shared.is_ready.store(true, Ordering::Release);

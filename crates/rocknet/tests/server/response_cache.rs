@@ -1,6 +1,7 @@
 //! The response cache in front of a proxy: storing, sending from the store, and validation.
 
 mod disk;
+mod disk_keys;
 mod disk_quotas;
 mod purges;
 mod ready;

@@ -12,7 +12,7 @@ use super::super::support::{DEADLINE, Folder, Running};
 use super::{expect, response, status, upstream};
 
 /// Returns a configuration with a cache on disk. `cache`: value of `cache` of the site.
-fn text(upstream: &Upstream, cache: &str) -> String {
+pub(super) fn text(upstream: &Upstream, cache: &str) -> String {
     format!(
         "[server]\nworkers = 2\nblocking_threads = 2\nstate = \"state\"\nevents = {{ wait = \"20ms\", connections = 16 }}\n\
          [cache]\nresponses_disk = \"16MiB\"\n\
