@@ -12,6 +12,7 @@
 
 mod ages;
 mod bans;
+mod entry;
 mod eviction;
 mod folder;
 mod format;
@@ -40,7 +41,7 @@ use rocknet_handler::services::{Job, Pool, Services};
 use rocknet_io::owned_thread::OwnedThread;
 use rocknet_proto::fields::Fields;
 
-use self::index::Entry;
+use self::entry::Entry;
 use self::shared::Shared;
 use crate::policy::Moment;
 use crate::purge::Purge;
@@ -192,8 +193,8 @@ impl DiskStore {
     }
 
     /// Starts to read the response that a request with these fields selects. `changes`: number of changes so far.
-    /// `reserve`: reserves memory of a size in bytes. Returns `None` if no response was found, if too many reads wait, or
-    /// if no memory can be reserved.
+    /// `reserve`: reserves memory of a size in bytes. Returns `None` if no response was found, if too many reads wait,
+    /// or if no memory can be reserved.
     pub(crate) fn start_read<M: Send + 'static>(
         &self,
         key: &[u8],

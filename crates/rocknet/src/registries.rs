@@ -178,7 +178,10 @@ impl Registries {
             0 => 0,
             _ => config.cache.responses_disk,
         };
-        let quotas = config.sites.iter().filter_map(|site| Some((&*site.name, disk_quota(site)?)));
+        let quotas = config
+            .sites
+            .iter()
+            .filter_map(|site| Some((&*site.name, disk_quota(site)?)));
         if let Err(error) = self.responses.set_disk(&folder.join("responses"), size, quotas) {
             tracing::error!("responses are not stored on disk, because a thread cannot be started: {error}");
         }

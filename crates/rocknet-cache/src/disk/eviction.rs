@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
+use super::entry::{Entry, Mark};
 use super::folder::Folder;
-use super::index::{Entry, Mark};
 use super::log::Phase;
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};

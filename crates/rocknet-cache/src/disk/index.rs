@@ -10,8 +10,9 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use super::ages::Dropped;
+use super::entry::Entry;
 use super::position::Position;
-use super::sites::{MAX_SITES, Numbered, Sites};
+use super::sites::{Numbered, Sites};
 use crate::store::MAX_VARIANTS;
 
 /// Number of tables, a power of two.
@@ -22,52 +23,6 @@ const MAX_DROPPED_SHARE: usize = 8;
 
 /// Number of such entries that are not worth a search through all tables.
 const MIN_DROPPED: usize = 1024;
-
-/// Number of a site and a flag in 16 bits, so that an entry has 32 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark(u16);
-
-impl Mark {
-    /// Bit of the flag. Numbers of sites are less.
-    const HIT: u16 = MAX_SITES as u16;
-
-    /// Creates the mark of a response that was not used yet.
-    pub fn of_site(number: u16) -> Mark {
-        Mark(number & !Mark::HIT)
-    }
-
-    /// Returns the number of the site.
-    pub fn site(self) -> u16 {
-        self.0 & !Mark::HIT
-    }
-
-    /// Returns true if the response was used since it was written.
-    pub fn is_hit(self) -> bool {
-        self.0 & Mark::HIT != 0
-    }
-
-    /// Records that the response was used.
-    fn set_hit(&mut self) {
-        self.0 |= Mark::HIT;
-    }
-}
-
-/// A response on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    /// Hash of the key.
-    pub hash: u64,
-    pub position: Position,
-    /// Length of the record in bytes.
-    pub length: u32,
-    /// Tag of the values of the request fields that select the response.
-    pub variant: u32,
-    /// Time in seconds since 1970 after which the response has no use.
-    pub expires: u32,
-    /// Number of the list with the names of these fields (names.rs).
-    pub names: u16,
-    pub mark: Mark,
-}
 
 /// The entries for a key, the newest last.
 pub(super) type Found = SmallVec<[Entry; 4]>;
@@ -234,8 +189,8 @@ impl Index {
         }
     }
 
-    /// Drops the oldest responses of a site that exceeds its quota. Returns them, with the name of the site. Call it with
-    /// the lock of the log.
+    /// Drops the oldest responses of a site that exceeds its quota. Returns them, with the name of the site. Must be
+    /// called with the lock of the log.
     pub fn trim(&self, site: u16) -> Option<(Box<[u8]>, Dropped)> {
         let (name, dropped) = self.sites.trim(site)?;
         self.len.fetch_sub(dropped.count, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! Tests of the index.
 
+use super::super::entry::Mark;
 use super::*;
 
 fn entry(hash: u64, number: u32, variant: u32) -> Entry {

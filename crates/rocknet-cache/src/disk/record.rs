@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! header, 48 bytes   kind, position, lengths, hash of the key, tag of the variant, checksums
-//! head               of a response: key, variant, times, status, fields, tags; of a purge: its selection; of a trim: the
-//!                    site and a position; of a change of a URL: the site
+//! head               of a response: key, variant, times, status, fields, tags; of a purge: its selection; of a
+//!                    trim: the site and a position; of a change of a URL: the site
 //! body               of a response
 //! ```
 //! A record is used only if all checksums and its position agree. So a torn or misplaced write, and a flipped bit, are

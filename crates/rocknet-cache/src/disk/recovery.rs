@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::entry::{Entry, Mark};
 use super::folder::Folder;
-use super::index::{Entry, Mark};
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
 use super::shared::Shared;

@@ -14,8 +14,9 @@ use bytes::Bytes;
 use rocknet_proto::fields::Fields;
 
 use super::bans::Bans;
+use super::entry::{Entry, Mark};
 use super::folder::Folder;
-use super::index::{Entry, Index, Mark};
+use super::index::Index;
 use super::log::{Log, Phase};
 use super::names::{Hashes, NameLists};
 use super::position::Position;

@@ -8,12 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use super::ages::{Ages, Dropped};
-use super::index::Entry;
+use super::entry::{Entry, MAX_SITES};
 use super::position::Position;
 use super::url_positions::UrlPositions;
-
-/// Maximum number of sites, which have 15 bits in the index. Responses of further ones are not written to disk.
-pub(super) const MAX_SITES: usize = 1 << 15;
 
 /// Quota of a site without one.
 const UNLIMITED: u64 = u64::MAX;

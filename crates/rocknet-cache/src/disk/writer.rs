@@ -140,8 +140,8 @@ impl Writer<'_> {
         self.folder.remove_all()
     }
 
-    /// Drops the oldest segment, except for the responses that are kept. Returns false if there is no segment besides the
-    /// active one.
+    /// Drops the oldest segment, except for the responses that are kept. Returns false if there is no segment besides
+    /// the active one.
     fn evict_oldest(&mut self) -> io::Result<bool> {
         if let Some((number, size)) = self.segments.front().copied() {
             let most = u64::from(self.segment_size);

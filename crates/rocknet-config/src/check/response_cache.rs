@@ -11,7 +11,8 @@ pub(super) fn check_site(check: &mut Check<'_>, table: &Table, settings: &Settin
     warn(check, table, all.any(makes_responses));
 }
 
-/// Warns if a route has a cache, and serves only files, or has a memory or quota of its own. `table`: the table of the route.
+/// Warns if a route has a cache, and serves only files, or has a memory or quota of its own. `table`: the table of the
+/// route.
 pub(super) fn check_route(check: &mut Check<'_>, table: &Table, settings: &Settings) {
     warn(check, table, makes_responses(settings));
     let cache = table.table("cache");
@@ -20,7 +21,10 @@ pub(super) fn check_route(check: &mut Check<'_>, table: &Table, settings: &Setti
         check.warning(Code::Useless, entry.key, message, "write it in `cache` of the site");
     }
     if let Some(entry) = cache.and_then(|cache| cache.entries.get("disk"))
-        && matches!(settings.cache.as_ref().map(|cache| cache.disk), Some(ResponseDisk::Quota(_)))
+        && matches!(
+            settings.cache.as_ref().map(|cache| cache.disk),
+            Some(ResponseDisk::Quota(_))
+        )
     {
         let message = "a size of `disk` has no effect in a route, because the quota is that of the site";
         check.warning(Code::Useless, entry.key, message, "write it in `cache` of the site");

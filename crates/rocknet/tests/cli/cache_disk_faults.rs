@@ -1,5 +1,5 @@
-//! Stored responses on a disk that is full at start, loses data, reports errors or hangs: each request gets its response
-//! from the upstream, and the log has few lines.
+//! Stored responses on a disk that is full at start, loses data, reports errors or hangs. Each request gets its
+//! response from the upstream, and the log has few lines.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -166,7 +166,7 @@ fn segments_that_lose_their_data_cost_no_request() {
 struct Strace(Child);
 
 impl Strace {
-    /// Injects a fault into the system calls of a server from now on. Returns `None` without root.
+    /// Injects a fault into the system calls of a server from now on.
     fn attach(dir: &ProgramFolder, server: &Server, fault: &str) -> Strace {
         let mut child = Command::new("strace")
             .args(["-f", "-o", "calls.txt", "-e", &format!("inject={fault}")])
@@ -267,7 +267,7 @@ fn a_disk_that_hangs_delays_a_request_by_half_a_second() {
     });
     assert!(began.elapsed() < HANG / 2, "{:?}", began.elapsed());
     assert_eq!(upstream.requests(), 2 * COUNT);
-    // What was forwarded is in memory, and writes wait in the background.
+    // Forwarded responses are in memory, and writes wait in the background.
     assert!(server.get_from("localhost", "/1").contains("RockNet; hit"));
     assert!(began.elapsed() < HANG / 2, "{:?}", began.elapsed());
     server.signal(Signal::KILL);

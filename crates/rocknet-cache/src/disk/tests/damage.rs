@@ -71,8 +71,8 @@ fn flipped_bits_are_detected() {
     }
 }
 
-/// A response that cannot be read for a moment is dropped for good, because a change of its resource meanwhile would have
-/// no record.
+/// A response that cannot be read for a moment is dropped for good, because a change of its resource meanwhile would
+/// have no record.
 #[test]
 fn a_failed_read_brings_no_outdated_response_back() {
     let folder = tempfile::tempdir().expect("a folder");
