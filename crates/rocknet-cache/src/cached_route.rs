@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rocknet_config::model::{ResponseCache, ResponseDisk};
-use rocknet_handler::Handler;
 use rocknet_handler::response::Response;
 use rocknet_handler::route::Route;
+use rocknet_handler::{ExchangeRef, Handler};
 use rocknet_proto::request::Request;
 use rocknet_routing::rules::RequestConditions;
 
@@ -43,11 +43,17 @@ pub(crate) struct CachedRoute {
     /// Changes of URLs of the site, if the route has a template.
     pub url_changes: Option<Arc<UrlChanges>>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
-    /// request only after the lookup of a script.
+    /// request only after the lookup of a script, unless the request has [`ExchangeRef::admit_to_script`].
     pub answers_now: bool,
 }
 
 impl CachedRoute {
+    /// Returns true if a stored response may be sent to a request without a call of [`Handler::handle`]: no guard of a
+    /// script has to check the request, or these guards are known.
+    pub fn may_answer(&self, exchange: &ExchangeRef<'_>) -> bool {
+        self.answers_now || exchange.admit_to_script.is_some()
+    }
+
     /// Returns the store on disk, if the route uses it.
     pub fn disk(&self) -> Option<Arc<DiskStore>> {
         match self.settings.disk {

@@ -60,6 +60,7 @@ pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>,
         tls: exchange.tls.as_deref(),
         user: exchange.user.as_deref(),
         is_personal: exchange.is_personal,
+        admit_to_script: None,
     }
 }
 

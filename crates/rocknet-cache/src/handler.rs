@@ -88,9 +88,9 @@ impl Handler for CacheHandler {
                 add_status(&mut response, CacheStatus::forwarded(Forwarded::Method));
                 Some(response)
             }
-            Plan::Lookup(_) if !cached.answers_now => None,
+            Plan::Lookup(_) if !cached.may_answer(request) => None,
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
-                Found::Usable(stored, false) => {
+                Found::Usable(stored, false) if cached.answers_now || is_admitted_to_script(request) => {
                     cached.counters.count(request.services, Counted::Hit);
                     Some(hit(&stored, request.request, request.services, Tier::Memory))
                 }
@@ -140,6 +140,11 @@ impl Handler for CacheHandler {
     }
 }
 
+/// Returns true if the guards of the script admit the request, which is then counted.
+fn is_admitted_to_script(request: &ExchangeRef<'_>) -> bool {
+    request.admit_to_script.is_some_and(|admit| admit())
+}
+
 /// Handles a request for which [`Handler::handle_now`] returned no response.
 async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutput {
     if cached.settings.litespeed {
@@ -174,6 +179,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
                     tls: tls.as_deref(),
                     user: None,
                     is_personal: false,
+                    admit_to_script: None,
                 };
                 cached.invalidate(&changed, response);
             }

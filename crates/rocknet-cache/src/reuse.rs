@@ -52,7 +52,7 @@ impl CachedRoute {
     ) -> Option<Box<dyn Reuse>> {
         let request = exchange.request;
         // With a template, other parts of the request than its target select a response.
-        let is_simple = self.answers_now && self.key.is_none();
+        let is_simple = self.may_answer(exchange) && self.key.is_none();
         if !is_simple || request.fields.contains_any(NEED_LOOKUP) || key::is_rewritten(request) {
             return None;
         }

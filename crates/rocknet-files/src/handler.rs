@@ -70,8 +70,17 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
 /// Replaces a path that no file can have if its decoded form looks like the path of a file, as with `/a%2Fb`. Other
 /// paths that no file can have are kept for script lookups, because they may begin with the path of a script.
 pub fn clear_unnameable_path(exchange: &mut Exchange) {
-    if !exchange.is_file_path && SafePath::from_decoded(&exchange.path).is_ok() {
+    if script_path(&exchange.path, exchange.is_file_path) == NO_FILE_PATH {
         exchange.path = NO_FILE_PATH.into();
+    }
+}
+
+/// Returns the path under which a script is looked up: `path`, or the replacement of [`clear_unnameable_path`].
+/// `is_file_path`: true if a file can have the path.
+pub fn script_path(path: &str, is_file_path: bool) -> &str {
+    match is_file_path || SafePath::from_decoded(path).is_err() {
+        true => path,
+        false => NO_FILE_PATH,
     }
 }
 

@@ -63,6 +63,10 @@ pub struct ExchangeRef<'a> {
     pub user: Option<&'a str>,
     /// True if the response is for this client alone, although `user` may be `None`.
     pub is_personal: bool,
+    /// Admits the request to the script that its path leads to, and counts it in the limits. `None` if the script is
+    /// not known. A handler that responds in place of a script on a site with guards calls it once, just before it
+    /// responds, and does not respond if the result is false.
+    pub admit_to_script: Option<&'a dyn Fn() -> bool>,
 }
 
 /// Condition under which a response of [`Handler::handle_now`] is sent again without a call of its handler.

@@ -27,6 +27,8 @@ pub struct Route {
     pub server: Arc<ServerSettings>,
     /// True if no route of the site has a guard, and no rule applies to files, so that no request is checked.
     pub is_unguarded: bool,
+    /// True if the route has a response cache.
+    pub is_cached: bool,
     /// Header fields added to responses; an empty template removes the field.
     pub headers: BTreeMap<String, Template>,
     /// Limit of the bandwidth of each response.
@@ -120,6 +122,7 @@ impl Route {
             number: 0,
             server,
             is_unguarded: false,
+            is_cached: settings.cache.is_some(),
             compress,
             has_placeholders: settings.cors.is_some()
                 || settings.bandwidth().is_some()

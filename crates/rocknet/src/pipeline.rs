@@ -51,6 +51,7 @@ mod ready;
 pub mod refusals;
 mod route;
 mod rules;
+mod stored_script;
 mod unknown_site;
 
 use std::cell::OnceCell;

@@ -17,6 +17,7 @@ use rocknet_proto::fields::KnownField;
 use rocknet_proto::request::Request;
 
 use crate::files::cache::l1::{CachedEndpoint, GuardList};
+use crate::files::entry::{Entry, STALE_AFTER_MS};
 use rocknet_handler::Reuse;
 use rocknet_handler::guard::Guard;
 use rocknet_handler::services::WorkerLocal;
@@ -106,13 +107,16 @@ pub struct ReadyResponse {
     pub endpoint: Rc<CachedEndpoint>,
     /// Guards that have to admit each request; empty for a site without guards.
     pub guards: GuardList,
+    /// Entry of the script that the path led to. The response is not sent once the entry is retired, or too old.
+    script: Option<Arc<Entry>>,
     /// Size in bytes of a body that the response cache does not have.
     own_body: usize,
 }
 
 impl ReadyResponse {
-    /// Creates a response that may be sent from now on. `body`: empty for a response without one. `own_body`: size in
-    /// bytes of a body that the response cache does not have.
+    /// Creates a response that may be sent from now on. `body`: empty for a response without one. `script`: entry of
+    /// the script that the path led to; `None` if no script was looked up. `own_body`: size in bytes of a body that the
+    /// response cache does not have.
     pub fn new(
         reuse: Box<dyn Reuse>,
         heads: PreparedHeads,
@@ -120,6 +124,7 @@ impl ReadyResponse {
         cache_status: &'static str,
         endpoint: Rc<CachedEndpoint>,
         guards: GuardList,
+        script: Option<Arc<Entry>>,
         own_body: usize,
         now_ms: u64,
     ) -> ReadyResponse {
@@ -131,6 +136,7 @@ impl ReadyResponse {
             cache_status,
             endpoint,
             guards,
+            script,
             own_body,
         };
         ready.renew(now_ms);
@@ -139,9 +145,19 @@ impl ReadyResponse {
 
     /// Permits sending the response again after its handler was called. Returns false if the handler has another one.
     fn renew(&self, now_ms: u64) -> bool {
-        let until = self.reuse.valid_until_ms();
+        let until = self
+            .script
+            .as_ref()
+            .map_or(u64::MAX, |script| script.checked_ms() + STALE_AFTER_MS);
+        let until = until.min(self.reuse.valid_until_ms());
         self.valid_until_ms.set(until.min(now_ms + MAX_AGE_MS));
-        now_ms < until && self.reuse.is_current()
+        now_ms < until && self.is_current()
+    }
+
+    /// Returns true until the handler has another response, or the path leads to another file.
+    #[inline]
+    fn is_current(&self) -> bool {
+        self.reuse.is_current() && !self.script.as_ref().is_some_and(|script| script.is_retired())
     }
 
     /// Returns the approximate memory in use, in bytes.
@@ -152,6 +168,7 @@ impl ReadyResponse {
             + size_of::<CachedEndpoint>()
             + self.endpoint.path.len()
             + self.guards.len() * size_of::<Arc<dyn Guard>>()
+            + self.script.as_ref().map_or(0, |script| script.size() as usize)
             + self.own_body
     }
 }
@@ -201,7 +218,7 @@ impl ReadyResponses {
         let hash = table.hash(key);
         let slot = table.slots.find_mut(hash, |slot| slot.key() == key)?;
         let ready = slot.ready.as_ref()?;
-        if now_ms >= ready.valid_until_ms.get() || !ready.reuse.is_current() {
+        if now_ms >= ready.valid_until_ms.get() || !ready.is_current() {
             return None;
         }
         slot.is_used = true;
@@ -316,7 +333,7 @@ impl Table {
     fn sweep(&mut self, now_ms: u64) {
         self.swept_ms = now_ms;
         self.retain(|slot| {
-            if slot.ready.as_ref().is_some_and(|ready| !ready.reuse.is_current()) {
+            if slot.ready.as_ref().is_some_and(|ready| !ready.is_current()) {
                 slot.ready = None;
             }
             now_ms.saturating_sub(slot.seen_ms) < FORGET_MS

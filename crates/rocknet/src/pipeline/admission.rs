@@ -30,7 +30,8 @@ use super::incoming::IncomingRequest;
 use super::path_endpoints;
 use super::route::{self, Resolved};
 use crate::endpoint::Endpoint;
-use crate::files::cache::l1::{GuardList, Hit};
+use crate::files::cache::l1::{CachedEntry, GuardList, Hit};
+use crate::files::script::Script;
 use crate::fixed;
 use crate::response::Response;
 use crate::route::Route;
@@ -322,15 +323,15 @@ fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>) -> bool {
 /// Returns the guards that have to admit a request for a raw path in the worker cache, each once. Returns `None` if the
 /// slow path has to find them.
 fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit, is_secure: bool) -> Option<GuardList> {
-    let (of_file, file) = match hit {
-        Hit::Entry(cached) => (
-            path_endpoints::of_entry(routes, &cached.tree, &cached.entry),
-            cached.entry.file.as_deref(),
-        ),
-        Hit::Endpoint(_) => (None, None),
-    };
-    let of_rules = file.and_then(|file| FileGuard::of(routes.file_rules.as_ref(), file, is_secure));
-    guards_of(routes, raw, of_file, of_rules)
+    match hit {
+        Hit::Entry(cached) => {
+            let of_file = path_endpoints::of_entry(routes, &cached.tree, &cached.entry);
+            let of_rules = cached.entry.file.as_deref();
+            let of_rules = of_rules.and_then(|file| FileGuard::of(routes.file_rules.as_ref(), file, is_secure));
+            guards_of(routes, raw, of_file, of_rules)
+        }
+        Hit::Endpoint(_) => guards_of_path(routes, raw),
+    }
 }
 
 /// Returns the guards that have to admit a request for a raw path whose handler responds at once, each once. Returns
@@ -339,23 +340,40 @@ pub(super) fn guards_of_path(routes: &SiteRoutes, raw: &[u8]) -> Option<GuardLis
     guards_of(routes, raw, None, None)
 }
 
-/// Returns the guards of a raw path, of the endpoint of the file that it leads to, and of the rules for that file.
-fn guards_of(
+/// Returns the guards that have to admit a request for a raw path that leads to `script`, each once: those that
+/// [`further_routes`](super::further_routes) finds after the lookup, too. Returns `None` if the slow path has to find
+/// them.
+pub(super) fn guards_of_script(
     routes: &SiteRoutes,
     raw: &[u8],
-    of_file: Option<&Arc<Endpoint>>,
+    cached: &CachedEntry,
+    script: &Script,
+    is_secure: bool,
+) -> Option<GuardList> {
+    let of_script = routes.endpoint_of_file(&cached.tree, &script.name);
+    let of_path_info = path_endpoints::of_path_info(routes, &script.path_info);
+    let of_rules = (*script.name != *cached.path)
+        .then(|| FileGuard::of(routes.file_rules.as_ref(), &script.name, is_secure))
+        .flatten();
+    guards_of(routes, raw, of_script.into_iter().chain(of_path_info), of_rules)
+}
+
+/// Returns the guards of a raw path, of further endpoints that it leads to, and of the rules for its file.
+fn guards_of<'p>(
+    routes: &'p SiteRoutes,
+    raw: &[u8],
+    further: impl IntoIterator<Item = &'p Arc<Endpoint>>,
     of_rules: Option<Arc<dyn Guard>>,
 ) -> Option<GuardList> {
     let resolved = route::resolve(routes, raw).ok()?;
+    let mut endpoints = path_endpoints::of_path(routes, &resolved, raw)?;
+    for endpoint in further {
+        endpoints.push(endpoint);
+    }
     let mut guards: Vec<Arc<dyn Guard>> = Vec::new();
-    for endpoint in path_endpoints::of_path(routes, &resolved, raw)?
-        .into_iter()
-        .chain(of_file)
-    {
-        for guard in &endpoint.guards {
-            if !guards.iter().any(|other| Arc::ptr_eq(other, guard)) {
-                guards.push(Arc::clone(guard));
-            }
+    for guard in endpoints.into_iter().flat_map(|endpoint| &endpoint.guards) {
+        if !guards.iter().any(|other| Arc::ptr_eq(other, guard)) {
+            guards.push(Arc::clone(guard));
         }
     }
     guards.extend(of_rules);

@@ -8,9 +8,10 @@ use rocknet_proto::status::Status;
 
 use super::facts::Facts;
 use super::finish::{finish, respond};
+use super::ready::Origin;
 use super::{
     IncomingRequest, Outcome, PipelineIo, RequestContext, ResponseState, StartedExchange, admission, encoded_variant,
-    files, immediate, not_found_log, ready,
+    files, immediate, not_found_log, ready, stored_script,
 };
 use crate::files::cache;
 use crate::files::cache::l1::{AFTER_RULES, CachedEntry, Hit};
@@ -23,8 +24,8 @@ use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
 /// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: the method is
-/// another one, the cache has no usable entry, the entry is a script, or a guard or the handler of the entry cannot
-/// decide at once. `site`: number of the requested site.
+/// another one, the cache has no usable entry, the entry is a script without a stored response, or a guard or the
+/// handler of the entry cannot decide at once. `site`: number of the requested site.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,
@@ -120,7 +121,9 @@ where
             context.set_user(user);
             let started = respond(worker, Rc::new(context), Some(incoming.request), response);
             let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
-            ready::keep(worker, key, incoming, routes, || cached_endpoint, &started);
+            ready::keep(worker, key, incoming, &started, || {
+                Origin::of_path(cached_endpoint, routes, incoming.request.path)
+            });
             return Some(Outcome::Started(started));
         }
     };
@@ -137,8 +140,9 @@ where
     }
     cached.entry.touch(now);
     if let Found::Script(_) = cached.entry.found {
-        // A script runs for each request and needs more data than the entry has.
-        return None;
+        let cached = Rc::clone(cached);
+        drop(l1);
+        return stored_script::respond(worker, config, key, incoming, &cached);
     }
     // The entry can be sent from here on, so that an admitted request is counted once.
     let user = admit(hit)?;

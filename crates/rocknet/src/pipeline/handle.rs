@@ -19,7 +19,7 @@ use super::incoming::IncomingRequest;
 use super::interface::{PipelineIo, ResponseState, StartedExchange};
 use super::not_found_log;
 use super::pending::PendingResponse;
-use super::ready;
+use super::ready::{self, Origin};
 use super::route;
 use crate::exchange::{CacheKey, Exchange, RequestBody};
 use crate::files::cache::l1::AFTER_RULES;
@@ -146,6 +146,7 @@ where
             tls: secure.map(|secure| &**secure),
             user: user.as_deref(),
             is_personal,
+            admit_to_script: None,
         })
     });
     if let Some(mut response) = response {
@@ -158,8 +159,10 @@ where
         }
         let started = respond(worker, Rc::new(context), Some(request), response);
         if is_from_handler {
-            let cached = || Rc::new(immediate::cached_endpoint(endpoint, (&path, is_file_path)));
-            ready::keep(worker, key, incoming, routes, cached, &started);
+            ready::keep(worker, key, incoming, &started, || {
+                let cached = Rc::new(immediate::cached_endpoint(endpoint, (&path, is_file_path)));
+                Origin::of_path(cached, routes, incoming.request.path)
+            });
         }
         return started;
     }

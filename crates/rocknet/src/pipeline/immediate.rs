@@ -110,6 +110,7 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         user,
         // The guards of a request with an identity do not admit it without waiting.
         is_personal: false,
+        admit_to_script: None,
     })?;
     // Replaces a response that does not fit the request, such as a tunnel without a request for one.
     upgrade::enforce(incoming.request, &mut response);

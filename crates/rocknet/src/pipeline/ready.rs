@@ -4,6 +4,7 @@
 //! depend on the parts of the request that select the response, except for guards, which are called.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use rocknet_handler::ExchangeRef;
@@ -16,6 +17,7 @@ use rocknet_proto::status::Status;
 use super::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
 use super::{IncomingRequest, admission};
 use crate::files::cache::l1::{AFTER_RULES, CachedEndpoint, GuardList};
+use crate::files::entry::Entry;
 use crate::ready_responses::{ReadyResponse, RequestKey};
 use crate::response::{Body, FieldList, Response};
 use crate::site::SiteRoutes;
@@ -75,19 +77,54 @@ fn exchange<'a, F: Fn() -> Rc<OwnedRequest>>(
         // No user is admitted to a ready response.
         user: None,
         is_personal: false,
+        admit_to_script: None,
     }
 }
 
-/// Keeps a response that was just made by the handler of `endpoint`, if it is one of the response cache and the request
-/// is frequent. `key`: as in [`respond`].
+/// Origin of a response that a handler has just made without waiting.
+pub(super) struct Origin {
+    /// Route and handler.
+    endpoint: Rc<CachedEndpoint>,
+    /// Guards that have to admit each request, each once; empty for a site without guards.
+    guards: GuardList,
+    /// Entry of the script in whose place the handler has responded. `None` if no script was looked up.
+    script: Option<Arc<Entry>>,
+}
+
+impl Origin {
+    /// Returns the origin of a response to a raw path for which no script was looked up. Returns `None` if its guards
+    /// cannot be listed.
+    pub fn of_path(endpoint: Rc<CachedEndpoint>, routes: &SiteRoutes, raw: &[u8]) -> Option<Origin> {
+        let guards = match endpoint.route.is_unguarded {
+            true => GuardList::default(),
+            false => admission::guards_of_path(routes, raw)?,
+        };
+        Some(Origin {
+            endpoint,
+            guards,
+            script: None,
+        })
+    }
+
+    /// Returns the origin of a response in place of a script. `guards`: those of the path and of the script.
+    pub fn of_script(endpoint: Rc<CachedEndpoint>, guards: &GuardList, script: &Arc<Entry>) -> Origin {
+        Origin {
+            endpoint,
+            guards: guards.clone(),
+            script: Some(Arc::clone(script)),
+        }
+    }
+}
+
+/// Keeps a response that a handler has just made without waiting, if it is one of the response cache and the request is
+/// frequent. `key`: as in [`respond`]. `origin` returns `None` if the response must not be kept.
 #[inline]
 pub(super) fn keep<F>(
     worker: &Rc<Worker>,
     key: u32,
     incoming: &IncomingRequest<'_, F>,
-    routes: &SiteRoutes,
-    endpoint: impl FnOnce() -> Rc<CachedEndpoint>,
     started: &StartedExchange,
+    origin: impl FnOnce() -> Option<Origin>,
 ) where
     F: Fn() -> Rc<OwnedRequest>,
 {
@@ -99,7 +136,7 @@ pub(super) fn keep<F>(
         && started.context.user().is_none()
         && started.context.identities.borrow().is_empty()
     {
-        keep_hit(worker, key, incoming, routes, endpoint, response);
+        keep_hit(worker, key, incoming, origin, response);
     }
 }
 
@@ -111,8 +148,7 @@ fn keep_hit<F>(
     worker: &Rc<Worker>,
     key: u32,
     incoming: &IncomingRequest<'_, F>,
-    routes: &SiteRoutes,
-    endpoint: impl FnOnce() -> Rc<CachedEndpoint>,
+    origin: impl FnOnce() -> Option<Origin>,
     response: &Response,
 ) where
     F: Fn() -> Rc<OwnedRequest>,
@@ -135,20 +171,24 @@ fn keep_hit<F>(
     if !worker.ready_responses.note(request_key, stored, now_ms) {
         return;
     }
-    let endpoint = endpoint();
-    let Some(reuse) = endpoint.handler.reuse(&exchange(worker, &endpoint, incoming), stored) else {
+    let Some(Origin {
+        endpoint,
+        guards,
+        script,
+    }) = origin()
+    else {
+        return;
+    };
+    let exchange = ExchangeRef {
+        admit_to_script: script.is_some().then_some(&|| true),
+        ..exchange(worker, &endpoint, incoming)
+    };
+    let Some(reuse) = endpoint.handler.reuse(&exchange, stored) else {
         return;
     };
     if !is_preparable(&response.fields) {
         return;
     }
-    let guards = match endpoint.route.is_unguarded {
-        true => GuardList::default(),
-        false => match admission::guards_of_path(routes, incoming.request.path) {
-            Some(guards) => guards,
-            None => return,
-        },
-    };
     let heads = PreparedHeads::new(response.status, &response.fields, body.len() as u64);
     let own_body = if stored.keeps(body) { 0 } else { body.len() };
     let ready = ReadyResponse::new(
@@ -158,6 +198,7 @@ fn keep_hit<F>(
         response.cache_status,
         endpoint,
         guards,
+        script,
         own_body,
         now_ms,
     );

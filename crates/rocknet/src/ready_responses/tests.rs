@@ -12,6 +12,7 @@ use rocknet_proto::fields::FieldList;
 use rocknet_proto::status::Status;
 
 use super::*;
+use crate::files::entry::Found;
 use crate::response::Response;
 use crate::route::Route;
 
@@ -114,6 +115,22 @@ impl Fixture {
 
     /// Keeps a response until `ms`, with a field of `field` bytes and a body of its own.
     fn keep_large(&self, target: &str, ms: u64, now_ms: u64, field: usize, own_body: usize) {
+        self.keep_with(target, ms, now_ms, (field, own_body), None);
+    }
+
+    /// Keeps a response in place of a script.
+    fn keep_script(&self, target: &str, script: &Arc<Entry>, now_ms: u64) {
+        self.keep_with(target, u64::MAX, now_ms, (0, 0), Some(Arc::clone(script)));
+    }
+
+    fn keep_with(
+        &self,
+        target: &str,
+        ms: u64,
+        now_ms: u64,
+        (field, own_body): (usize, usize),
+        script: Option<Arc<Entry>>,
+    ) {
         let reuse = Box::new(Until {
             ms,
             is_current: Arc::clone(&self.is_current),
@@ -130,6 +147,7 @@ impl Fixture {
             "HIT",
             Rc::clone(&self.endpoint),
             GuardList::default(),
+            script,
             own_body,
             now_ms,
         );
@@ -190,6 +208,29 @@ fn another_stored_response_does_not_renew_one() {
     assert!(!fixture.is_sent("/a", 1_300));
     assert!(!fixture.note("/a", 1_300));
     assert!(fixture.is_sent("/a", 1_300));
+}
+
+/// The path of a request may lead to another file by then, whose guards are others.
+#[test]
+fn a_response_in_place_of_a_script_is_not_sent_longer_than_its_entry() {
+    let fixture = Fixture::new();
+    let entry = |checked_ms| Arc::new(Entry::new(Found::WithoutSlash, Vec::new(), checked_ms));
+    let script = entry(1_000);
+    let end = 1_000 + STALE_AFTER_MS;
+    fixture.note("/a", 1_600);
+    fixture.keep_script("/a", &script, 1_600);
+    assert!(fixture.is_sent("/a", end - 1) && !fixture.is_sent("/a", end));
+    // An entry that is checked again is used further.
+    assert!(fixture.note("/a", end));
+    script.mark_checked(end);
+    assert!(!fixture.note("/a", end) && fixture.is_sent("/a", end + MAX_AGE_MS - 1));
+    // A retired one is not, and neither does its handler renew the response.
+    script.retire();
+    assert!(!fixture.is_sent("/a", end) && fixture.note("/a", end));
+    fixture.keep_script("/a", &entry(end), end);
+    assert!(fixture.is_sent("/a", end));
+    fixture.table.tick(end + FREQUENT_MS);
+    assert!(!fixture.table.is_empty());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod ready;
 mod ready_changes;
 mod ready_guards;
 mod safety;
+mod scripts;
 mod selection;
 
 use std::collections::BTreeMap;
