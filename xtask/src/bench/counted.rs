@@ -5,7 +5,7 @@ use super::client::{get_many, idle as open_idle};
 use super::content;
 use super::http2::idle as open_idle_http2;
 use super::http3;
-use super::lane::{Lane, Version};
+use super::lane::{Lane, Variant, Version};
 use super::machine::descriptor_limit;
 use super::measure::{Memory, memory_kib};
 use super::programs::Deployment;
@@ -47,14 +47,15 @@ pub(super) struct StartedServer {
 
 /// Starts the server of `lane`, prefixed by `wrapper`, and waits for its first response.
 pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<StartedServer, Failure> {
-    let scratch = run.site.scratch(lane.name)?;
-    let upstreams = Upstreams::start(&run.site, lane.variant, Page::Hello)?;
+    let (scratch, page) = (run.site.scratch(lane.name)?, page_of(lane));
+    run.site.file(page)?;
+    let upstreams = Upstreams::start(&run.site, lane.variant, page)?;
     let port = free_port()?;
     let setting = Deployment {
         port,
         site: &run.site,
         scratch: &scratch,
-        page: Page::Hello,
+        page,
         variant: lane.variant,
         scheme: lane.scheme,
         version: lane.version,
@@ -63,9 +64,10 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
     let launch = lane.server.configure(&setting)?;
     let begin = Instant::now();
     let mut server = ServerProcess::start(lane, &launch, wrapper, &scratch)?;
-    let response = server.first_response(lane, port, &hello(), &scratch)?;
+    let response = server.first_response(lane, port, &path_of(lane), &scratch)?;
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
-    if response.length != content::length(Page::Hello) {
+    let expected = content::length(page);
+    if expected.is_some() && response.length != expected {
         return Err(format!(
             "responded with status {} and length {:?}",
             response.status, response.length
@@ -83,6 +85,18 @@ pub(super) fn start_one(run: &Run, lane: &Lane, wrapper: &[&str]) -> Result<Star
 
 pub(super) fn hello() -> String {
     format!("/{}", content::name(Page::Hello))
+}
+
+/// Returns the requested page of a lane: the small one, as a file or by a script.
+fn page_of(lane: &Lane) -> Page {
+    match lane.variant {
+        Variant::Php | Variant::CachedPhp => Page::Script,
+        _ => Page::Hello,
+    }
+}
+
+fn path_of(lane: &Lane) -> String {
+    format!("/{}", content::name(page_of(lane)))
 }
 
 /// Measures the time from process start to the first response, and the memory after one response.
@@ -155,7 +169,7 @@ pub fn instructions(run: &Run, lanes: &[Lane]) -> Result<Table, Failure> {
             let out = run.site.root().with_file_name("callgrind.out");
             let option = format!("--callgrind-out-file={}", out.display());
             let mut started = start_one(run, lane, &["valgrind", "--tool=callgrind", &option])?;
-            get_many(lane, started.port, &hello(), requests)?;
+            get_many(lane, started.port, &path_of(lane), requests)?;
             started.server.stop();
             callgrind_total(&fs::read_to_string(&out)?).ok_or_else(|| "no total in callgrind's output".into())
         };
@@ -213,7 +227,7 @@ fn strace(run: &Run, lane: &Lane, requests: usize) -> Result<BTreeMap<String, f6
     let out = run.site.root().with_file_name("strace.out");
     let path = out.display().to_string();
     let mut started = start_one(run, lane, &["strace", "-f", "-c", "-o", &path])?;
-    get_many(lane, started.port, &hello(), requests)?;
+    get_many(lane, started.port, &path_of(lane), requests)?;
     started.server.stop();
     strace_calls(&out).map_err(|failure| format!("{failure} ({})", started.scratch.display()).into())
 }

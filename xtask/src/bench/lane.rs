@@ -121,6 +121,14 @@ pub const fn with_php(lane: Lane) -> Lane {
     }
 }
 
+/// Returns `lane` with PHP scripts behind a cache.
+pub const fn with_cached_php(lane: Lane) -> Lane {
+    Lane {
+        variant: Variant::CachedPhp,
+        ..lane
+    }
+}
+
 impl Lane {
     /// Returns true if `name` is the name of this lane or of its server.
     pub fn is_called(&self, name: &str) -> bool {

@@ -79,6 +79,7 @@ impl Results {
                     | Variant::Spread(_)
                     | Variant::Tunnels
                     | Variant::FastCgi
+                    | Variant::CachedPhp
             );
             is_described && run.wants(lane)
         }) {

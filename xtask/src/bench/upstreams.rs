@@ -31,7 +31,7 @@ impl Upstreams {
     pub fn start(site: &Site, variant: Variant, page: Page) -> Result<Self, Failure> {
         let lane: Lane = match (variant, page) {
             // For PHP, php-fpm replaces the program of this lane below.
-            (Variant::FastCgi | Variant::Php, _) => plain(&floor::FASTCGI),
+            (Variant::FastCgi | Variant::Php | Variant::CachedPhp, _) => plain(&floor::FASTCGI),
             (Variant::Tunnels, _) => FLOOR_TUNNEL,
             (Variant::Queued { .. }, _) => FLOOR_SLOW,
             (Variant::Spread(_), _) | (_, Page::Hello) => FLOOR,
@@ -53,7 +53,7 @@ impl Upstreams {
                 upstreams: &[],
             };
             let launch = match variant {
-                Variant::Php => php_fpm(port, &scratch)?,
+                Variant::Php | Variant::CachedPhp => php_fpm(port, &scratch)?,
                 Variant::Spread(count) => {
                     let mut launch = lane.server.configure(&setting)?;
                     for _ in 1..count {
@@ -67,7 +67,7 @@ impl Upstreams {
             };
             let mut server = ServerProcess::start_on(LOAD_CORE, &lane, &launch, &[], &scratch)?;
             match variant {
-                Variant::FastCgi | Variant::Php => wait_for_listener(port)?,
+                Variant::FastCgi | Variant::Php | Variant::CachedPhp => wait_for_listener(port)?,
                 _ => {
                     server.first_response(&lane, port, &format!("/{}", content::name(page)), &scratch)?;
                 }

@@ -35,6 +35,8 @@ pub enum Variant {
     FastCgi,
     /// PHP scripts run by php-fpm.
     Php,
+    /// PHP scripts behind a cache, on a site with a limit of another path. Responses are stored for an hour.
+    CachedPhp,
     /// A controller that returns the small page. `runs` is the option that selects where the controller runs.
     Controller {
         runs: &'static str,
@@ -73,7 +75,7 @@ impl Variant {
     pub fn upstreams(self) -> u32 {
         match self {
             Self::Proxied(count) | Self::Spread(count) => count,
-            Self::Cached | Self::Tunnels | Self::Queued { .. } | Self::FastCgi | Self::Php => 1,
+            Self::Cached | Self::Tunnels | Self::Queued { .. } | Self::FastCgi | Self::Php | Self::CachedPhp => 1,
             _ => 0,
         }
     }

@@ -138,6 +138,12 @@ fn configuration(deployment: &Deployment<'_>) -> Result<String, Failure> {
             );
         } else if let (Variant::Php, [port]) = (deployment.variant, deployment.upstreams) {
             let _ = writeln!(text, "php = \"127.0.0.1:{port}\"");
+        } else if let (Variant::CachedPhp, [upstream]) = (deployment.variant, deployment.upstreams) {
+            let _ = write!(
+                text,
+                "php = \"127.0.0.1:{upstream}\"\ncache = {{ ttl = \"1h\" }}\n\
+                 [site.\":{port}\".route.\"/wp-login.php\"]\nlimit = {{ rate = \"10/m\", burst = 21 }}\n"
+            );
         } else if !deployment.upstreams.is_empty() {
             let urls = deployment
                 .upstreams
@@ -236,6 +242,7 @@ mod tests {
             (Variant::Cached, ecdsa, Version::Http2, Page::Hello, 1),
             (Variant::FastCgi, Scheme::Http, Version::Http1, Page::Hello, 1),
             (Variant::Php, Scheme::Http, Version::Http1, Page::Script, 1),
+            (Variant::CachedPhp, Scheme::Http, Version::Http1, Page::Script, 1),
             (
                 Variant::Controller { runs: "isolate = true" },
                 Scheme::Http,
