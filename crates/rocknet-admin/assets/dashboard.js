@@ -54,18 +54,17 @@ function confirmed(text, verb) {
   });
 }
 
-// The data of a view is part of its page. It is renewed from the same page.
+// The data of a view is part of its page. It is renewed from the same page: `live`, and parts beside forms.
 let renewing;
 export async function renew() {
-  const live = $("live");
-  if (!live || renewing) return;
+  const parts = document.querySelectorAll("[id^=live]");
+  if (!parts.length || renewing) return;
   renewing = true;
   try {
     const response = await fetch(location.href, { cache: "no-store" });
     if (response.redirected) return location.assign("/login");
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    const fresh = page.getElementById("live");
-    if (fresh) morph(live, fresh), show(live);
+    if (page.getElementById("live")) for (const part of parts) morph(part, page.getElementById(part.id)), show(part);
     else if (!response.ok) notice("bad", page.querySelector(".state p")?.textContent ?? "The view cannot be renewed.");
   } catch {
     connection("lost");

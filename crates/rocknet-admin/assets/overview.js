@@ -79,6 +79,8 @@ document.addEventListener("sample", ({ detail: { status, sample } }) => {
     good: count(responses["2xx"] + responses["3xx"]),
     client: count(responses["4xx"]),
     server: count(responses["5xx"]),
+    limited: count(status.limited.refused),
+    bans: count(status.bans),
     hits: lookups ? `${((cache.hits / lookups) * 100).toFixed(1)} %` : "–",
     uptime: duration(status.uptime_s),
     reload: status.last_reload_error ? `The last reload changed nothing:\n${status.last_reload_error}` : "",

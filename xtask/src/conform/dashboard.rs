@@ -9,6 +9,7 @@ mod session;
 mod site;
 mod states;
 mod tasks;
+mod traffic;
 
 use self::session::{DashboardSession, VIEWS};
 use self::site::DashboardSite;
@@ -41,6 +42,7 @@ pub fn run(program: &Path, pictures: Option<&Path>) -> Result<(), Failure> {
         session.pictures(folder, &site)?;
     }
     maintenance::run(&mut session)?;
+    traffic::run(&mut session)?;
     println!("instructions are given by forms, with and without scripts");
     arrival::run(&mut session, &site)?;
     println!("links of other sites and unknown addresses lead to pages");

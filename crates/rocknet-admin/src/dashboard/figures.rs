@@ -29,3 +29,8 @@ pub fn duration(seconds: impl Borrow<u64>) -> String {
 pub fn short(microseconds: impl Borrow<u64>) -> String {
     text::short_duration(*microseconds.borrow())
 }
+
+/// Formats a time in seconds of the Unix clock, in universal time.
+pub fn date(unix_seconds: impl Borrow<u64>) -> String {
+    text::http_date(*unix_seconds.borrow())
+}

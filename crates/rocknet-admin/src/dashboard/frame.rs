@@ -21,6 +21,8 @@ pub enum PageKind {
     CopyWebsite,
     Logs,
     Upstreams,
+    /// Stored responses, limits, bans, and the clients with the most offences.
+    Traffic,
     Certificates,
     Settings,
     History,
@@ -39,11 +41,12 @@ pub enum PageKind {
 }
 
 /// Views with their paths and their names in the navigation.
-pub const VIEWS: [(PageKind, &str, &str); 10] = [
+pub const VIEWS: [(PageKind, &str, &str); 11] = [
     (PageKind::Overview, "/", "Overview"),
     (PageKind::Websites, "/websites", "Websites"),
     (PageKind::Logs, "/logs", "Logs"),
     (PageKind::Upstreams, "/upstreams", "Upstreams"),
+    (PageKind::Traffic, "/traffic", "Traffic"),
     (PageKind::Certificates, "/certificates", "Certificates"),
     (PageKind::Php, "/php", "PHP"),
     (PageKind::Settings, "/settings", "Settings"),
@@ -115,7 +118,7 @@ impl PageKind {
 
     /// Returns true if the page accepts forms with instructions.
     pub fn takes_instructions(self) -> bool {
-        matches!(self, PageKind::Maintenance | PageKind::Php)
+        matches!(self, PageKind::Maintenance | PageKind::Php | PageKind::Traffic)
     }
 
     /// Returns true if the page accepts forms.
@@ -175,6 +178,14 @@ impl<'a> Frame<'a> {
             can_change: permission == Permission::Full,
             notice: None,
         }
+    }
+
+    /// Returns the text of a field of the form that was refused; empty if no form was refused or it lacks the field.
+    pub fn input(&self, field: &str) -> String {
+        self.notice
+            .as_ref()
+            .map(|notice| notice.input(field))
+            .unwrap_or_default()
     }
 }
 

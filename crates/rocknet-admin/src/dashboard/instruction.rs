@@ -1,5 +1,7 @@
 //! Instructions from forms: parses the form, executes the request, and reports the result.
 
+mod traffic;
+
 use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Level, LogLevel, LogLevelChange, Reply, Request};
 use rocknet_control::php::PhpPoolName;
@@ -76,6 +78,9 @@ fn request(page: PageKind, form: &[u8]) -> Result<Request, ApiError> {
                 _ => Request::RestartPhpPool(pool),
             })
         }
+        (PageKind::Traffic, Some("ban")) => traffic::ban(field),
+        (PageKind::Traffic, Some("lift")) => traffic::lift(field),
+        (PageKind::Traffic, Some("purge")) => traffic::purge(field),
         _ => Err(invalid("the page has no such form".to_owned())),
     }
 }
@@ -146,6 +151,7 @@ mod tests {
             (PageKind::Maintenance, "do=log-level&level=debug&module=a+b"),
             (PageKind::Php, "do=purge"),
             (PageKind::Overview, "do=purge"),
+            (PageKind::Traffic, "address=192.0.2.7"),
         ] {
             assert_eq!(parsed(page, form), Err(400), "{page:?} {form}");
         }

@@ -3,6 +3,7 @@
 mod explain;
 mod maintenance;
 mod site;
+mod traffic;
 
 use std::borrow::Borrow;
 
@@ -175,6 +176,9 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     if page == PageKind::Maintenance {
         return maintenance::view(frame, control).await;
     }
+    if page == PageKind::Traffic {
+        return traffic::view(frame, control).await;
+    }
     let request = request(page, query).ok_or_else(|| ApiError::new(404, "there is no page with this address"))?;
     Ok(match control.execute(request).await? {
         Reply::Status(status) => rendered(&OverviewPage { frame, status: *status }),
@@ -208,6 +212,7 @@ fn request(page: PageKind, query: &[u8]) -> Option<Request> {
         | PageKind::EditWebsite
         | PageKind::CopyWebsite
         | PageKind::Maintenance
+        | PageKind::Traffic
         | PageKind::Explain
         | PageKind::Login
         | PageKind::Logout

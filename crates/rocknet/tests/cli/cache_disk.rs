@@ -17,7 +17,7 @@ use crate::upgrade::{KillAtEnd, upgrade};
 
 /// An upstream that closes each connection after its response.
 pub struct Upstream {
-    address: SocketAddr,
+    pub address: SocketAddr,
     requests: Arc<AtomicUsize>,
 }
 

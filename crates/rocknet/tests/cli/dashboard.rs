@@ -12,7 +12,7 @@ const CONFIG: &str = "[server]\nstate = \"state\"\n[admin]\nlisten = \"127.0.0.1
                       [site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n";
 
 /// Views, and the other paths that need a session.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "/",
     "/websites",
     "/websites/add",
@@ -20,6 +20,7 @@ const PAGES: [&str; 14] = [
     "/websites/copy?name=default",
     "/logs",
     "/upstreams",
+    "/traffic",
     "/certificates",
     "/php",
     "/settings",
@@ -29,12 +30,15 @@ const PAGES: [&str; 14] = [
     "/explain",
 ];
 
+/// Views with forms for instructions.
+const INSTRUCTED: [&str; 3] = ["/traffic", "/php", "/maintenance"];
+
 /// Media type of the fields of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Returns true for the pages that browsers send a form to.
 fn takes_form(page: &str) -> bool {
-    page.starts_with("/websites/") || ["/php", "/maintenance"].contains(&page)
+    page.starts_with("/websites/") || INSTRUCTED.contains(&page)
 }
 
 struct Dashboard {
@@ -204,7 +208,7 @@ fn requests_of_other_pages_are_rejected() {
             let fields = format!("{own}Content-Type: {media_type}\r\n");
             let expected = match media_type {
                 // The result of an instruction is on the next page.
-                FORM if ["/php", "/maintenance"].contains(&path) => 303,
+                FORM if INSTRUCTED.contains(&path) => 303,
                 FORM if takes_form(path) => 200,
                 _ => 415,
             };

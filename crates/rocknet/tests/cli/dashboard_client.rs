@@ -115,6 +115,23 @@ impl DashboardClient {
         self.send("POST", path, &format!("{own}{ACCEPT_PAGE}{form}"), &body)
     }
 
+    /// Sends a form whose response redirects to a page with a notice of the result. Returns the HTML of this page from
+    /// the notice to the end. Also checks that the page reports no success if its URL lacks the result.
+    #[track_caller]
+    pub fn instruct(&self, page: &str, fields: &[(&str, &str)]) -> String {
+        let sent = self.post(page, fields);
+        assert_eq!(sent.status, 303, "{}", sent.body);
+        let location = sent.location();
+        // The location has the number of the result and no input, which could be too long for it.
+        let number = location.strip_prefix(&format!("{page}?result="));
+        assert!(number.is_some_and(|number| number.parse::<u64>().is_ok()), "{location}");
+        let shown = self.page(location);
+        assert_eq!(shown.status, 200, "{}", shown.body);
+        let (_, notice) = shown.body.split_once("<div id=\"notice\" role=\"alert\"><div").unwrap();
+        assert!(!self.page(page).body.contains("class=\"notice good\""));
+        notice.to_owned()
+    }
+
     /// Returns the header fields of a request that a page of the dashboard makes: the cookie of the session, and the
     /// origin of the dashboard itself.
     pub fn own(&self) -> String {

@@ -10,22 +10,8 @@ use crate::upgrade::KillAtEnd;
 
 const MAINTENANCE: &str = "/maintenance";
 
-/// Sends a form whose response redirects to a page with a notice of the result. Returns the HTML of this page from
-/// the notice to the end. Also checks that the page reports no success if its URL lacks the result.
-#[track_caller]
-fn report(client: &DashboardClient, page: &str, fields: &[(&str, &str)]) -> String {
-    let sent = client.post(page, fields);
-    assert_eq!(sent.status, 303, "{}", sent.body);
-    let location = sent.location();
-    // The location has the number of the result and no input, which could be too long for it.
-    let number = location.strip_prefix(&format!("{page}?result="));
-    assert!(number.is_some_and(|number| number.parse::<u64>().is_ok()), "{location}");
-    let shown = client.page(location);
-    assert_eq!(shown.status, 200, "{}", shown.body);
-    let (_, notice) = shown.body.split_once("<div id=\"notice\" role=\"alert\"><div").unwrap();
-    assert!(!client.page(page).body.contains("class=\"notice good\""));
-    notice.to_owned()
-}
+/// Form that bans a client.
+const BAN: [(&str, &str); 2] = [("address", "192.0.2.7"), ("do", "ban")];
 
 #[test]
 fn the_file_cache_is_emptied() {
@@ -37,7 +23,7 @@ fn the_file_cache_is_emptied() {
     assert!(client.server.get("/").contains("home"));
     // Workers hand files to the cache after the response.
     wait_until("no file in memory", || files(&client.page(MAINTENANCE).body) == "1");
-    let purged = report(&client, MAINTENANCE, &[("do", "purge")]);
+    let purged = client.instruct(MAINTENANCE, &[("do", "purge")]);
     assert!(purged.starts_with(" class=\"notice good\"><p>● "), "{purged}");
     assert_eq!(files(&purged), "0");
 }
@@ -48,7 +34,7 @@ fn the_level_of_a_module_is_set_and_reset() {
     let levels = || client.dir.run(&["log-level"]).out;
     let set = |module: &str, level: &str| {
         let fields = [("module", module), ("level", level), ("do", "log-level")];
-        report(&client, MAINTENANCE, &fields)
+        client.instruct(MAINTENANCE, &fields)
     };
     let page = set("rocknet_proxy", "debug");
     assert!(page.contains("<dt><code>rocknet_proxy</code></dt><dd>debug"), "{page}");
@@ -79,11 +65,7 @@ fn the_level_of_a_module_is_set_and_reset() {
 #[test]
 fn an_upgrade_is_reported() {
     let client = DashboardClient::start(DASHBOARD_CONFIG, &[]);
-    let failed = report(
-        &client,
-        MAINTENANCE,
-        &[("binary", "/no/such/program"), ("do", "upgrade")],
-    );
+    let failed = client.instruct(MAINTENANCE, &[("binary", "/no/such/program"), ("do", "upgrade")]);
     assert!(
         failed.starts_with(" class=\"notice bad\"><p>✖ ") && failed.contains("/no/such/program"),
         "{failed}"
@@ -105,7 +87,7 @@ fn an_upgrade_is_reported() {
         );
     }
     let long = format!("/{}", "x".repeat(12 * 1024));
-    let failed = report(&client, MAINTENANCE, &[("binary", &long), ("do", "upgrade")]);
+    let failed = client.instruct(MAINTENANCE, &[("binary", &long), ("do", "upgrade")]);
     assert!(
         failed.contains(&format!("name=\"binary\" value=\"{long}\"")),
         "{failed}"
@@ -204,10 +186,10 @@ fn php_is_restarted() {
     let pools = client.dir.run(&["php", "--json"]).out;
     let pools: serde_json::Value = serde_json::from_str(&pools).unwrap();
     let name = pools[0]["name"].as_str().unwrap();
-    let restarted = report(&client, "/php", &[("name", name), ("do", "restart")]);
+    let restarted = client.instruct("/php", &[("name", name), ("do", "restart")]);
     assert!(restarted.starts_with(" class=\"notice good\"><p>● "), "{restarted}");
     assert!(client.server.get("/").contains("script"));
-    let missing = report(&client, "/php", &[("name", "1.0"), ("do", "restart")]);
+    let missing = client.instruct("/php", &[("name", "1.0"), ("do", "restart")]);
     assert!(missing.starts_with(" class=\"notice bad\"><p>✖ "), "{missing}");
 }
 
@@ -217,7 +199,7 @@ fn instructions_need_the_full_token_and_the_origin_of_the_dashboard() {
     let mut client = DashboardClient::start(DASHBOARD_CONFIG, &[]);
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
     let level = "level=trace&do=log-level";
-    for page in [MAINTENANCE, "/php"] {
+    for page in [MAINTENANCE, "/php", "/traffic"] {
         for origin in [
             "",
             "Origin: null\r\n",
@@ -233,13 +215,19 @@ fn instructions_need_the_full_token_and_the_origin_of_the_dashboard() {
     let fields = [("level", "trace"), ("do", "log-level")];
     client.cookie = client.session("read-token");
     assert_eq!(client.post(MAINTENANCE, &fields).status, 403);
-    let page = client.page(MAINTENANCE);
-    assert!(
-        page.status == 200 && !page.body.contains("method=\"post\""),
-        "{}",
-        page.body
-    );
+    assert_eq!(client.post("/traffic", &BAN).status, 403);
+    for view in [MAINTENANCE, "/traffic"] {
+        let page = client.page(view);
+        assert!(
+            page.status == 200 && !page.body.contains("method=\"post\""),
+            "{view}: {}",
+            page.body
+        );
+    }
     client.cookie = String::new();
-    assert_eq!(client.post(MAINTENANCE, &fields).location(), "/login");
+    for (view, fields) in [(MAINTENANCE, &fields[..]), ("/traffic", &BAN)] {
+        assert_eq!(client.post(view, fields).location(), "/login");
+    }
     assert_eq!(client.dir.run(&["log-level"]).out, "info\n");
+    assert_eq!(client.dir.run(&["ban"]).out, "no client is banned\n");
 }

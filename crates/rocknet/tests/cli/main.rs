@@ -16,6 +16,7 @@ mod dashboard_client;
 mod dashboard_instructions;
 mod dashboard_pages;
 mod dashboard_streams;
+mod dashboard_traffic;
 mod doctor;
 mod error_log;
 mod failures;

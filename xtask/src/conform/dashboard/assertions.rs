@@ -20,3 +20,10 @@ pub fn contains(site: &DashboardSite, text: &str, expected: bool) -> Result<(), 
     }
     Err(format!("{text:?} in the file, expected {expected}: {config}").into())
 }
+
+/// Waits for the report about an instruction. `kind`: `good` or `bad`.
+pub fn reported(session: &mut DashboardSession, kind: &str) -> Result<(), Failure> {
+    session
+        .browser
+        .wait_for(&format!("document.querySelector('#notice .notice.{kind}')"))
+}

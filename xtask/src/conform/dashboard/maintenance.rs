@@ -1,6 +1,6 @@
 //! The view of maintenance and the view that explains an address: forms that need no script.
 
-use super::assertions::expect;
+use super::assertions::{expect, reported};
 use super::session::DashboardSession;
 use crate::Failure;
 
@@ -53,11 +53,4 @@ fn level(session: &mut DashboardSession, module: &str) -> Result<(), Failure> {
     session.open("/maintenance")?;
     session.fill("module", module)?;
     session.browser.press("Enter")
-}
-
-/// Waits for the report about an instruction. `kind`: `good` or `bad`.
-fn reported(session: &mut DashboardSession, kind: &str) -> Result<(), Failure> {
-    session
-        .browser
-        .wait_for(&format!("document.querySelector('#notice .notice.{kind}')"))
 }

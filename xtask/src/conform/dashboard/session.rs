@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 /// Paths of all views.
-pub const VIEWS: [&str; 15] = [
+pub const VIEWS: [&str; 16] = [
     "/",
     "/websites",
     "/websites/add",
@@ -16,6 +16,7 @@ pub const VIEWS: [&str; 15] = [
     "/websites/copy?name=shop.localhost",
     "/logs",
     "/upstreams",
+    "/traffic",
     "/certificates",
     "/php",
     "/settings",

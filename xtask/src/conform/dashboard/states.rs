@@ -10,6 +10,7 @@ pub fn empty(session: &mut DashboardSession) -> Result<(), Failure> {
         ("/", "No website has had a request yet."),
         ("/websites", "No websites yet"),
         ("/upstreams", "No upstreams"),
+        ("/traffic", "No client is banned."),
         ("/certificates", "No certificates"),
         ("/php", "No website has PHP that the server runs."),
         ("/history", "No changes yet"),
@@ -135,7 +136,7 @@ pub fn read_only(session: &mut DashboardSession, site: &DashboardSite) -> Result
         session.shows("needs the full token")?;
         session.accessible(&format!("{view} without permission"))?;
     }
-    for view in ["/", "/websites", "/upstreams", "/php", "/maintenance"] {
+    for view in ["/", "/websites", "/upstreams", "/traffic", "/php", "/maintenance"] {
         session.open(view)?;
         let changes = "document.querySelector('[data-do]:not([data-do=logout]), #written, [method=post]') === null";
         if session.browser.evaluate(changes)? != true {

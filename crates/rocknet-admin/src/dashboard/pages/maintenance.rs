@@ -28,14 +28,7 @@ pub async fn view<C: Control>(frame: Frame<'_>, control: &C) -> Result<String, A
     let Reply::LogLevel(levels) = control.execute(Request::LogLevel).await? else {
         return Err(other_reply());
     };
-    let input = |field| {
-        frame
-            .notice
-            .as_ref()
-            .map(|notice| notice.input(field))
-            .unwrap_or_default()
-    };
-    let (binary, module) = (input("binary"), input("module"));
+    let (binary, module) = (frame.input("binary"), frame.input("module"));
     Ok(rendered(&MaintenancePage {
         frame,
         status: *status,

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use rocknet_control::api::Done;
+use rocknet_control::ban::{BanList, BanListFile, BanSummary, OffenderSummary};
 use rocknet_control::config::{Checked, Finding, Saved};
 use rocknet_control::logs::LogFilter;
 use rocknet_control::site_form::{FieldInput, FieldWord, SiteField, SiteForm};
@@ -57,6 +58,24 @@ impl Control for FakeServer {
             Request::Upstreams => Ok(Reply::Upstreams(vec![UpstreamSummary {
                 address: hostile(),
                 ..UpstreamSummary::default()
+            }])),
+            Request::Bans => Ok(Reply::Bans(Box::new(BanList {
+                total: 2,
+                bans: vec![BanSummary {
+                    address: hostile(),
+                    reason: hostile(),
+                    until: Some(1),
+                    ..BanSummary::default()
+                }],
+                files: vec![BanListFile {
+                    file: hostile(),
+                    error: Some(hostile()),
+                    ..BanListFile::default()
+                }],
+            }))),
+            Request::Offenders => Ok(Reply::Offenders(vec![OffenderSummary {
+                address: hostile(),
+                ..OffenderSummary::default()
             }])),
             Request::Certificates => Ok(Reply::Certificates(vec![CertificateSummary {
                 site: hostile(),
@@ -205,6 +224,41 @@ fn a_link_does_not_fill_in_instructions() {
     ] {
         assert!(text.contains(kept), "{kept}: {text}");
     }
+}
+
+#[test]
+fn a_refused_ban_or_purge_keeps_the_input() {
+    let form = b"what=tag&text=product%22&site=a.test&address=192.0.2.7&time=1&reason=%3Cb%3E";
+    let notice = Notice::refused(ApiError::new(400, "no"), form);
+    let server = FakeServer { fails: false };
+    let shown = render(
+        PageKind::Traffic,
+        b"",
+        Permission::Full,
+        "/assets/0",
+        &server,
+        Some(notice),
+    );
+    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("the replies are ready");
+    };
+    for kept in [
+        "<option value=\"tag\" selected>",
+        "name=\"text\" value=\"product&#34;\"",
+        "name=\"site\" value=\"a.test\"",
+        "name=\"address\" value=\"192.0.2.7\"",
+        "name=\"time\" value=\"1\"",
+        "name=\"reason\" value=\"&#60;b&#62;\"",
+    ] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+    // One ban of two is in the page.
+    assert!(text.contains("And 1 more"), "{text}");
+    let (_, fresh) = page(PageKind::Traffic, "text=evil&what=all", Permission::Full, false);
+    assert!(
+        fresh.contains("<option value=\"url\" selected>") && !fresh.contains("evil"),
+        "{fresh}"
+    );
 }
 
 /// Returns all views, and the pages that add, edit or copy a website, each with a query that names a website.
