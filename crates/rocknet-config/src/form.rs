@@ -14,6 +14,9 @@ pub struct Field {
     pub group: &'static str,
     /// Key that contains the value if the field is written as a table, its long form: `to` for `proxy`.
     pub(crate) long: Option<&'static str>,
+    /// Keys of the long form that replace the value by another setting, such as `forward` for `auth`. With one of
+    /// them, the field cannot show the value.
+    pub(crate) replaced_by: &'static [&'static str],
 }
 
 /// Input that shows the value of a field as text.
@@ -64,11 +67,17 @@ pub const FIELDS: &[Field] = &[
     field(&["errors"], "Error pages", FILES),
     field(&["allow"], "Only these addresses", ACCESS),
     field(&["deny"], "Not these addresses", ACCESS),
-    field(&["auth"], "Users with passwords", ACCESS).long("users"),
-    field(&["limit"], "Most requests of a client", ACCESS).long("rate"),
+    field(&["auth"], "Users with passwords", ACCESS)
+        .long("users")
+        .replaced_by(&["forward", "signed", "certificate", "oidc"]),
+    field(&["auth", "forward"], "Server that decides about each request", ACCESS),
+    field(&["limit"], "Most requests of a client", ACCESS)
+        .long("rate")
+        .replaced_by(&["connections", "bandwidth"]),
     field(&["cors"], "Other websites that may read responses", ACCESS).long("origins"),
     field(&["harden"], "Header fields against attacks", ACCESS),
     field(&["cache"], "Keep responses of the application", MORE),
+    field(&["cache", "ttl"], "Time to keep responses that state none", MORE),
     field(&["compress"], "Compress responses", MORE),
     field(&["headers"], "Header fields", MORE),
     field(&["limits", "body_size"], "Largest upload", MORE),
@@ -93,6 +102,7 @@ const fn field(path: &'static [&'static str], label: &'static str, group: &'stat
         label,
         group,
         long: None,
+        replaced_by: &[],
     }
 }
 
@@ -114,6 +124,13 @@ impl Field {
         }
     }
 
+    const fn replaced_by(self, keys: &'static [&'static str]) -> Field {
+        Field {
+            replaced_by: keys,
+            ..self
+        }
+    }
+
     /// Returns the path with dots.
     pub fn name(&self) -> String {
         self.path.join(".")
@@ -129,6 +146,8 @@ impl Field {
         match *self.path {
             ["ban"] => keys::find(Section::Top, "ban"),
             [name] => keys::find(Section::Site, name),
+            ["auth", name] => keys::find(Section::Auth, name),
+            ["cache", name] => keys::find(Section::ResponseCache, name),
             ["limits", name] => keys::find(Section::SiteLimits, name),
             ["server", name] => keys::find(Section::Server, name),
             ["tls", name] => keys::find(Section::SiteTls, name),
@@ -234,7 +253,9 @@ mod tests {
             assert_eq!(find(&field.name()).unwrap().path, field.path);
             if let Some(long) = field.long {
                 let section = section(&key.kind).unwrap();
-                assert!(keys::find(section, long).is_some(), "{long}");
+                for key in field.replaced_by.iter().chain([&long]) {
+                    assert!(keys::find(section, key).is_some(), "{key}");
+                }
             }
         }
         // Fields of a group are together.
@@ -258,10 +279,12 @@ mod tests {
             ("tls", FieldInput::Choice),
             ("fallback", FieldInput::Text),
             ("auth", FieldInput::Map),
+            ("auth.forward", FieldInput::Text),
             ("limit", FieldInput::List),
             ("cors", FieldInput::List),
             ("harden", FieldInput::Switch),
             ("cache", FieldInput::Switch),
+            ("cache.ttl", FieldInput::Text),
             ("limits.body_size", FieldInput::Text),
             ("log", FieldInput::Text),
         ] {

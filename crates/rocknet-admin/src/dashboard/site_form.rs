@@ -158,6 +158,10 @@ impl FilledForm {
             Err(message) => return self.new_user_problems.push(Problem::error(message)),
         };
         if let Some(auth) = self.fields.iter_mut().find(|filled| filled.field.name == "auth") {
+            if auth.field.other.is_some() {
+                let text = "This website authenticates its visitors in another way than by passwords of users.";
+                return self.new_user_problems.push(Problem::error(text));
+            }
             let is_other = |line: &&str| line.split('=').next().is_some_and(|user| user.trim() != name);
             let mut lines: Vec<&str> = auth.text.lines().filter(is_other).collect();
             let added = format!("{name} = {hash}");

@@ -9,6 +9,7 @@ use crate::form::{Field, FieldInput, OWN_FILES};
 use crate::keys::Kind;
 
 mod list;
+mod nested;
 
 use list::{element_text, scalar_value};
 
@@ -39,6 +40,8 @@ impl Editor {
         }
         let shown = match (field.path, item.as_table_like()) {
             (["tls"], Some(tls)) => Some(tls_word(tls)),
+            (["cache"], Some(cache)) => nested::cache_word(cache),
+            (_, Some(table)) if is_replaced(field, table) => None,
             _ => shown(item, field.input()),
         };
         let shown = shown.filter(|text| is_offered(text, field));
@@ -64,8 +67,12 @@ impl Editor {
             FieldValue::Text(present) if present == text => return Ok(()),
             FieldValue::Text(_) | FieldValue::Missing => {}
         }
-        if field.path == ["tls"] {
-            return self.set_encryption(site, text.trim());
+        match field.path {
+            ["tls"] => return self.set_encryption(site, text.trim()),
+            ["cache"] => return self.set_cache(site, text.trim()),
+            ["cache", "ttl"] => return self.set_lifetime(site, text.trim()),
+            ["auth", "forward"] => return self.set_authority(site, text.trim()),
+            _ => {}
         }
         let path = self.field_path(site, field);
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -97,6 +104,7 @@ impl Editor {
         let mut path: Vec<String> = base.iter().chain(field.path).map(|part| (*part).to_owned()).collect();
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         if let (Some(long), Some(table)) = (field.long, self.table(&parts))
+            && !is_replaced(field, table)
             && field.is_long_form(table.iter().map(|(name, _)| name))
         {
             path.push(long.to_owned());
@@ -166,14 +174,7 @@ impl Editor {
                 self.remove(&path);
                 return Ok(());
             }
-            return match self.set(&path, &quoted(word)) {
-                // `set` does not replace a table with a header of its own, so the table is removed first.
-                Err(EditError::IsATable(_)) => {
-                    self.remove(&path);
-                    self.set(&path, &quoted(word))
-                }
-                set => set,
-            };
+            return self.replace(&path, &quoted(word));
         }
         for key in CERTIFICATE.into_iter().chain(["issuer"]) {
             self.remove(&["site", site, "tls", key]);
@@ -182,6 +183,18 @@ impl Editor {
             // Without `issuer` and `cert`, `auto` applies.
             "" | "auto" => Ok(()),
             word => self.set(&["site", site, "tls", "issuer"], &quoted(word)),
+        }
+    }
+
+    /// Sets a key that may be a table.
+    fn replace(&mut self, path: &[&str], value: &str) -> Result<(), EditError> {
+        match self.set(path, value) {
+            // `set` does not replace a table with a header of its own, so the table is removed first.
+            Err(EditError::IsATable(_)) => {
+                self.remove(path);
+                self.set(path, value)
+            }
+            set => set,
         }
     }
 
@@ -267,6 +280,11 @@ pub fn samples(field: &Field) -> (String, String) {
         value => text(&format!("{} = {value}", key.name)),
     };
     (default, text(key.example))
+}
+
+/// Returns true if a table has a key that replaces the value of a field.
+fn is_replaced(field: &Field, table: &dyn TableLike) -> bool {
+    field.replaced_by.iter().any(|key| table.contains_key(key))
 }
 
 /// Returns the word for the origin of the certificate in a table `tls`.

@@ -1,0 +1,232 @@
+//! Fields of a key in the table of another field's key: `cache.ttl` and `auth.forward`.
+
+use toml_edit::TableLike;
+
+use super::{EditError, Editor, quoted};
+
+/// Returns the word of the switch for a table `cache`; `None` if the table has settings without a field, which would
+/// be lost when the switch is turned off.
+pub(super) fn cache_word(cache: &dyn TableLike) -> Option<String> {
+    let is_shown = cache.iter().all(|(name, _)| name == "ttl");
+    is_shown.then(|| "true".to_owned())
+}
+
+impl Editor {
+    /// Turns the response cache of a site on or off. An empty word selects the default.
+    pub(super) fn set_cache(&mut self, site: &str, word: &str) -> Result<(), EditError> {
+        let path = ["site", site, "cache"];
+        match word {
+            "" => {
+                self.remove(&path);
+                Ok(())
+            }
+            // A table turns the cache on.
+            "true" if self.table(&path).is_some() => Ok(()),
+            word => self.replace(&path, word),
+        }
+    }
+
+    /// Sets the lifetime of responses that state none, which turns the response cache on. An empty text removes the
+    /// lifetime, and the cache stays on.
+    pub(super) fn set_lifetime(&mut self, site: &str, text: &str) -> Result<(), EditError> {
+        let path = ["site", site, "cache", "ttl"];
+        if !text.is_empty() {
+            return self.set_in_table(&path, &quoted(text));
+        }
+        self.remove(&path);
+        match self.table(&path[..3]) {
+            Some(cache) if cache.is_empty() => self.replace(&path[..3], "true"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets the authority that decides about the requests of a site. An empty text removes it with its settings, which
+    /// have no effect without it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if clients are authenticated in another way, such as by passwords. Both keys in one table would turn the
+    /// users into keys of the authority.
+    pub(super) fn set_authority(&mut self, site: &str, url: &str) -> Result<(), EditError> {
+        let path = ["site", site, "auth", "forward"];
+        let auth = self.table(&path[..3]);
+        let is_other = auth.is_some_and(|auth| !auth.is_empty() && !auth.contains_key("forward"));
+        if is_other && !url.is_empty() {
+            return Err(EditError::Excluded("auth".to_owned()));
+        }
+        match url {
+            "" if is_other => Ok(()),
+            "" => {
+                self.remove(&path[..3]);
+                Ok(())
+            }
+            url => self.set_in_table(&path, &quoted(url)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FieldValue;
+    use super::*;
+    use crate::form;
+
+    fn editor(keys: &str) -> Editor {
+        Editor::new(&format!("[site.\"a.test\"]\n{keys}")).expect(keys)
+    }
+
+    /// Checks the value of a field. `expected`: the text that the field shows; `None` if it cannot show the value.
+    fn shows(keys: &str, name: &str, expected: Option<&str>) {
+        let value = editor(keys).field("a.test", form::find(name).expect("a field"));
+        let expected = match expected {
+            Some("") => FieldValue::Missing,
+            Some(text) => FieldValue::Text(text.to_owned()),
+            None => match &value {
+                FieldValue::Other(_) => return,
+                _ => panic!("{keys} {name}: {value:?}"),
+            },
+        };
+        assert_eq!(value, expected, "{keys} {name}");
+    }
+
+    #[test]
+    fn other_ways_to_authenticate_are_not_shown_as_no_users() {
+        for keys in [
+            "auth = { forward = \"http://127.0.0.1:9091\" }",
+            "auth = { forward = \"http://127.0.0.1:9091\", users = { ann = \"$1\" } }",
+            "auth = { oidc = \"https://id.test/\", client_id = \"a\" }",
+            "auth = { oidc = \"https://id.test/\", users = [\"ann\"] }",
+            "auth = { certificate = true }",
+            "auth = { signed = true }",
+            "auth.signed = true",
+            "[site.\"a.test\".auth]\nsigned = true",
+            "[site.\"a.test\".auth]\nusers = [\"ann\"]\noidc = \"https://id.test/\"",
+        ] {
+            shows(keys, "auth", None);
+            let mut editor = editor(keys);
+            let before = editor.to_string();
+            let field = form::find("auth").expect("a field");
+            for text in ["", "ann = $1"] {
+                assert!(editor.set_field("a.test", field, text).is_err(), "{keys}");
+            }
+            assert_eq!(editor.to_string(), before);
+        }
+        shows("auth = { realm = \"x\" }", "auth", Some(""));
+        shows("auth = { file = \"x\" }", "auth", Some(""));
+        shows("auth = false", "auth", None);
+        // The text of the value names the other setting.
+        let field = form::find("auth").expect("a field");
+        let header = editor("[site.\"a.test\".auth]\nsigned = true\n");
+        assert_eq!(
+            header.field("a.test", field),
+            FieldValue::Other("signed = true".to_owned())
+        );
+    }
+
+    #[test]
+    fn limits_other_than_rates_are_not_shown_as_no_limit() {
+        shows("limit = \"10/s\"", "limit", Some("10/s"));
+        shows("limit = { rate = \"10/s\", burst = 5 }", "limit", Some("10/s"));
+        shows("limit = { connections = 3 }", "limit", None);
+        shows("limit = { bandwidth = \"1MiB/s\" }", "limit", None);
+        shows("[site.\"a.test\".limit]\nconnections = 3", "limit", None);
+        shows("limit = [\"10/s\", { connections = 3 }]", "limit", None);
+    }
+
+    #[test]
+    fn the_cache_is_a_switch_with_a_lifetime() {
+        for (keys, switch, ttl) in [
+            ("", Some(""), Some("")),
+            ("cache = true", Some("true"), Some("")),
+            ("cache = false", Some("false"), Some("")),
+            ("cache = { ttl = \"10m\" }", Some("true"), Some("10m")),
+            ("cache = {}", Some("true"), Some("")),
+            ("[site.\"a.test\".cache]\nttl = \"10m\"", Some("true"), Some("10m")),
+            // The switch would remove the memory.
+            ("cache = { ttl = \"10m\", memory = \"1MiB\" }", None, Some("10m")),
+            ("cache = { memory = \"1MiB\" }", None, Some("")),
+        ] {
+            shows(keys, "cache", switch);
+            shows(keys, "cache.ttl", ttl);
+        }
+    }
+
+    /// Sets a field, and compares the keys of the site.
+    fn set(keys: &str, name: &str, text: &str, expected: &str) {
+        let mut editor = editor(keys);
+        let field = form::find(name).expect("a field");
+        editor.set_field("a.test", field, text).expect(keys);
+        let written = editor.to_string();
+        let written = written.trim_start_matches("[site.\"a.test\"]\n").trim();
+        assert_eq!(written, expected, "{keys} {name} {text}");
+    }
+
+    #[test]
+    fn a_lifetime_turns_the_cache_on() {
+        for before in ["", "cache = true", "cache = false", "cache = {}"] {
+            set(before, "cache.ttl", "10m", "cache = { ttl = \"10m\" }");
+        }
+        let more = "cache = { ttl = \"10m\", memory = \"1MiB\" }";
+        set(more, "cache.ttl", "1h", &more.replace("10m", "1h"));
+        set(more, "cache.ttl", "", "cache = { memory = \"1MiB\" }");
+        set(
+            "cache = { ttl = \"10m\" } # kept",
+            "cache.ttl",
+            "",
+            "cache = true # kept",
+        );
+        set(
+            "[site.\"a.test\".cache]\nttl = \"10m\"",
+            "cache.ttl",
+            "",
+            "cache = true",
+        );
+        set(
+            "cache = { ttl = \"10m\" }",
+            "cache",
+            "true",
+            "cache = { ttl = \"10m\" }",
+        );
+        set("cache = { ttl = \"10m\" }", "cache", "false", "cache = false");
+        set(
+            "[site.\"a.test\".cache]\nttl = \"10m\"",
+            "cache",
+            "false",
+            "cache = false",
+        );
+        set("cache = { ttl = \"10m\" }", "cache", "", "");
+        set("", "cache", "true", "cache = true");
+    }
+
+    #[test]
+    fn an_authority_and_users_exclude_each_other() {
+        let url = "http://127.0.0.1:9091";
+        let forward = "auth = { forward = \"http://127.0.0.1:9091\" }";
+        for before in ["", "auth = false", "auth = {}"] {
+            set(before, "auth.forward", url, forward);
+        }
+        shows(forward, "auth.forward", Some(url));
+        let more = "auth = { forward = \"http://127.0.0.1:1\", timeout = \"1s\" }";
+        set(more, "auth.forward", url, &more.replace(":1\"", ":9091\""));
+        // Without an authority, the timeout would be an error.
+        set(more, "auth.forward", "", "");
+        set("[site.\"a.test\".auth]\nforward = \"http://a\"", "auth.forward", "", "");
+        for users in [
+            "auth = { ann = \"$1\" }",
+            "auth = { users = { ann = \"$1\" } }",
+            "auth = { file = \"x\" }",
+            "auth = { signed = true }",
+        ] {
+            shows(users, "auth.forward", Some(""));
+            set(users, "auth.forward", "", users);
+            let mut editor = editor(users);
+            let field = form::find("auth.forward").expect("a field");
+            assert_eq!(
+                editor.set_field("a.test", field, url),
+                Err(EditError::Excluded("auth".to_owned())),
+                "{users}"
+            );
+            assert!(editor.to_string().contains(users));
+        }
+    }
+}
