@@ -20,6 +20,12 @@ pub enum PageName {
     Server,
     /// Servers that requests are forwarded to.
     Upstreams,
+    /// Banned clients, the clients with the most offences, and stored responses.
+    Traffic,
+    /// Form that bans a client or network.
+    AddBan,
+    /// Form that drops stored responses.
+    DropResponses,
     Php,
     Databases,
     Certificates,
@@ -30,12 +36,13 @@ pub enum PageName {
 
 impl PageName {
     /// Pages in the order of the navigation.
-    pub const NAVIGATION: [PageName; 11] = [
+    pub const NAVIGATION: [PageName; 12] = [
         PageName::Websites,
         PageName::Activity,
         PageName::Logs,
         PageName::Server,
         PageName::Upstreams,
+        PageName::Traffic,
         PageName::Php,
         PageName::Databases,
         PageName::Certificates,
@@ -49,6 +56,7 @@ impl PageName {
         match self {
             PageName::AddWebsite | PageName::EditWebsite => PageName::Websites,
             PageName::EditText => PageName::Server,
+            PageName::AddBan | PageName::DropResponses => PageName::Traffic,
             page => page,
         }
     }
@@ -84,6 +92,14 @@ pub enum FieldId {
     ChooserPath,
     /// Switch for hidden folders in the chooser of folders.
     HiddenFolders,
+    /// Address or network to ban, the duration of the ban, and its reason.
+    BanAddress,
+    BanTime,
+    BanReason,
+    /// Selection of the stored responses to drop, its URL or tag, and the website of the responses.
+    DropSelection,
+    DropText,
+    DropSite,
 }
 
 /// Column that the websites are sorted by.
@@ -204,8 +220,8 @@ pub enum Act {
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
     ToggleSite,
-    /// Drains or enables the selected server, restarts the selected pool of PHP, or starts or stops the selected
-    /// database.
+    /// Drains or enables the selected server, bans the selected client or lifts its ban, restarts the selected pool of
+    /// PHP, or starts or stops the selected database.
     SwitchService,
     /// Stops the selected pool of PHP.
     StopService,

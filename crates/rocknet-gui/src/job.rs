@@ -1,5 +1,6 @@
 //! Jobs for the worker thread, and its reports.
 
+mod bans;
 mod ending;
 mod file_config;
 mod folders;
@@ -21,6 +22,7 @@ use crate::elsewhere::Elsewhere;
 use crate::theme::ColorScheme;
 use crate::ways::{Starter, Ways};
 
+pub use bans::{BanReport, MAX_BANS};
 pub use ending::{Ending, EndingCause};
 pub use file_config::{FileConfig, FileFinding, FileSite};
 pub use folders::{FolderTrouble, Listing};
@@ -52,6 +54,8 @@ pub enum Query {
     Certificates,
     /// Servers that requests are forwarded to.
     Upstreams,
+    /// Bans, and the clients with the most offences.
+    Bans,
     Php,
     /// The same as `Php`, without the versions that are missing, which take long to find.
     PhpPools,
@@ -269,6 +273,7 @@ pub enum Report {
     ConfigText(Option<PathBuf>, Result<Box<ConfigText>, ApiError>),
     Certificates(Result<Vec<CertificateSummary>, String>),
     Upstreams(Result<UpstreamReport, String>),
+    Bans(Result<BanReport, String>),
     Php(Result<PhpReport, String>),
     Uses(Result<Vec<SiteUse>, String>),
     Trust(Result<Vec<TrustStore>, Trouble>),

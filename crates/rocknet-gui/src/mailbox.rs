@@ -75,6 +75,7 @@ fn is_replaceable(report: &Report) -> bool {
             | Report::Desktop(_)
             | Report::Certificates(_)
             | Report::Upstreams(_)
+            | Report::Bans(_)
             | Report::Php(_)
             | Report::Uses(_)
             | Report::Trust(_)

@@ -33,6 +33,8 @@ mod settings;
 mod site_edit;
 mod text_edit;
 mod texts;
+mod traffic;
+mod traffic_forms;
 mod trouble;
 mod typed;
 mod undo;
@@ -70,6 +72,7 @@ pub use services::{Services, Upstream};
 pub use settings::Settings;
 pub use site_edit::SiteEdit;
 pub use text_edit::{TextEdit, TextPlace};
+pub use traffic_forms::{BAN_TIMES, BanForm, DropForm, DropSelection};
 pub use trouble::{folder_trouble_text, trouble_text};
 pub use website_facts::{CertificateTrust, WebsiteFacts, kind_label, trust_label};
 pub use websites::{Website, WebsiteState, Websites};
@@ -147,6 +150,8 @@ pub struct Model {
     pub certificates: Fetched<Vec<CertificateSummary>>,
     pub certificate_view: CertificateView,
     pub services: Services,
+    pub ban_form: BanForm,
+    pub drop_form: DropForm,
     pub checks: Fetched<Vec<DoctorCheck>>,
     pub history: Fetched<Vec<Change>>,
     /// Number of the change whose differences are shown.
@@ -206,6 +211,8 @@ impl Model {
             certificates: Fetched::Missing,
             certificate_view: CertificateView::default(),
             services: Services::default(),
+            ban_form: BanForm::default(),
+            drop_form: DropForm::default(),
             checks: Fetched::Missing,
             history: Fetched::Missing,
             opened_change: None,

@@ -22,6 +22,8 @@ mod questions;
 mod server;
 mod settings;
 mod states;
+mod traffic;
+mod traffic_forms;
 mod trust;
 mod upstreams;
 mod websites;
@@ -59,6 +61,9 @@ pub fn label(words: &'static Words, page: PageName) -> &'static str {
         PageName::Logs => words.logs,
         PageName::Server => words.server,
         PageName::Upstreams => words.upstreams,
+        PageName::Traffic => words.traffic,
+        PageName::AddBan => words.ban_address,
+        PageName::DropResponses => words.drop_responses,
         PageName::Php => words.php,
         PageName::Databases => words.databases,
         PageName::Certificates => words.certificates,
@@ -152,6 +157,9 @@ fn contents(model: &Model) -> Screen {
         PageName::Logs => logs::screen(model),
         PageName::Server => server::screen(model),
         PageName::Upstreams => upstreams::screen(model),
+        PageName::Traffic => traffic::screen(model),
+        PageName::AddBan => traffic_forms::add_ban(model),
+        PageName::DropResponses => traffic_forms::drop_responses(model),
         PageName::Php => php::screen(model),
         PageName::Certificates => certificates::screen(model),
         PageName::CheckUp => check_up::screen(model),

@@ -19,6 +19,8 @@ mod services;
 mod settings;
 #[macro_use]
 mod websites;
+#[macro_use]
+mod traffic;
 mod table;
 
 pub use table::Words;

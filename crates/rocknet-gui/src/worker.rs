@@ -342,7 +342,13 @@ impl Worker {
                 Err(error) if error.status == 403 => Report::Denied(query),
                 result => Report::History(result.map_err(words)),
             },
-            Query::Upstreams | Query::Php | Query::PhpPools | Query::Uses | Query::Trust | Query::Databases => {
+            Query::Upstreams
+            | Query::Bans
+            | Query::Php
+            | Query::PhpPools
+            | Query::Uses
+            | Query::Trust
+            | Query::Databases => {
                 return self.query_service(query, true);
             }
             Query::Level => match self.call::<LogLevel>(&Request::LogLevel) {

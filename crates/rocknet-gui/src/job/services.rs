@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rocknet_control::ban::NewBan;
+use rocknet_control::response_purge::ResponsePurge;
 use rocknet_control::{PhpPoolSummary, UpstreamSummary};
 
 /// Instruction about a service.
@@ -11,6 +13,12 @@ use rocknet_control::{PhpPoolSummary, UpstreamSummary};
 pub enum ServiceJob {
     /// Drains the upstream with this address if true, and enables it again if false.
     Drain(String, bool),
+    /// Bans a client or network.
+    Ban(NewBan),
+    /// Lifts the ban of the client or network with this address.
+    LiftBan(String),
+    /// Drops stored responses.
+    DropResponses(ResponsePurge),
     /// Starts new processes in the pool of PHP with this name.
     RestartPhp(String),
     /// Starts the pool with this name.

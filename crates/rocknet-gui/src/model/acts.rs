@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::draft::Draft;
 use super::links::Link;
 use super::typed::without_control;
-use super::{Effect, Fetched, Model};
+use super::{BanForm, DropForm, Effect, Fetched, Model};
 use crate::act::{Act, FieldId, PageName};
 use crate::job::Job;
 use crate::ways::Starter;
@@ -138,6 +138,8 @@ impl Model {
                 PageName::Settings => self.use_place(),
                 PageName::EditWebsite => self.save_site(),
                 PageName::EditText => self.save_text(),
+                PageName::AddBan => self.add_ban(),
+                PageName::DropResponses => self.drop_responses(),
                 _ => self.submit(),
             },
             Act::Cancel if self.refused_undo.take().is_some() => Vec::new(),
@@ -154,6 +156,7 @@ impl Model {
                     PageName::AddWebsite => self.show(PageName::Websites),
                     PageName::EditWebsite => self.show(self.page_of_form()),
                     PageName::EditText => self.show(self.page_before_text),
+                    PageName::AddBan | PageName::DropResponses => self.show(PageName::Traffic),
                     _ => Vec::new(),
                 }
             }
@@ -263,8 +266,11 @@ impl Model {
             self.draft = None;
         }
         let mut effects = self.enter(page);
-        if page == PageName::Server {
-            effects.push(Effect::Job(Job::FindWays));
+        match page {
+            PageName::Server => effects.push(Effect::Job(Job::FindWays)),
+            PageName::AddBan => self.ban_form = BanForm::default(),
+            PageName::DropResponses => self.drop_form = DropForm::default(),
+            _ => {}
         }
         effects.extend(self.query());
         effects
@@ -329,7 +335,7 @@ impl Model {
         let key = match field {
             FieldId::Theme => "theme",
             FieldId::Language => "language",
-            _ if self.set_place(field, text) => return Vec::new(),
+            _ if self.set_place(field, text) || self.set_traffic_field(field, text) => return Vec::new(),
             FieldId::File => return self.choose_text(PathBuf::from(text)),
             _ if self.page == PageName::EditWebsite => return self.set_site_field(field, text),
             _ => return self.set_draft(field, text),

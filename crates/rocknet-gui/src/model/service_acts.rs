@@ -1,5 +1,6 @@
 //! Acts of the user and reports of the worker about services.
 
+use rocknet_control::ban::NewBan;
 use rocknet_control::{PhpPoolSummary, PhpState, UpstreamState};
 
 use super::trouble::trouble_text;
@@ -13,6 +14,7 @@ impl Model {
     pub(super) fn service_queries(page: PageName) -> &'static [Query] {
         match page {
             PageName::Upstreams => &[Query::Upstreams, Query::Uses],
+            PageName::Traffic => &[Query::Bans],
             PageName::Php => &[Query::Php, Query::Uses],
             PageName::Databases => &[Query::Databases],
             _ => &[],
@@ -26,6 +28,7 @@ impl Model {
         match report {
             Report::Upstreams(Ok(report)) => services.take_upstreams(report),
             Report::Upstreams(Err(error)) => services.upstreams = Fetched::Failed(error),
+            Report::Bans(result) => services.bans.take(result),
             Report::Php(Ok(report)) => {
                 services.take_php(report);
                 self.collect_facts();
@@ -43,7 +46,7 @@ impl Model {
             }
             Report::Databases(report) => services.databases = Fetched::Loaded(report),
             Report::Denied(query) => self.deny(query),
-            Report::Served(job, result) => self.served(job, result),
+            Report::Served(job, result) => return self.served(job, result),
             _ => {}
         }
         Vec::new()
@@ -52,6 +55,7 @@ impl Model {
     fn deny(&mut self, query: Query) {
         match query {
             Query::Upstreams => self.services.upstreams = Fetched::Denied,
+            Query::Bans => self.services.bans = Fetched::Denied,
             Query::Php | Query::PhpPools => self.services.php = Fetched::Denied,
             Query::Uses => self.services.uses = Fetched::Denied,
             Query::History => self.history = Fetched::Denied,
@@ -59,27 +63,37 @@ impl Model {
         }
     }
 
-    fn served(&mut self, job: ServiceJob, result: Result<String, Trouble>) {
+    fn served(&mut self, job: ServiceJob, result: Result<String, Trouble>) -> Vec<Effect> {
         let words = self.words();
         if let ServiceJob::Database(unit, _) = &job {
             self.services.changing.remove(unit);
         }
+        let effects = self.end_traffic_form(&job, result.is_ok());
         let message = match result {
             Ok(message) => message,
-            Err(trouble) => return self.complain(trouble_text(words, &trouble)),
+            Err(trouble) => {
+                self.complain(trouble_text(words, &trouble));
+                return effects;
+            }
         };
         let text = match job {
             ServiceJob::Drain(address, true) => fill(words.drained_now, &[&address]),
             ServiceJob::Drain(address, false) => fill(words.undrained_now, &[&address]),
-            ServiceJob::RestartPhp(_) | ServiceJob::StartPhp(_) | ServiceJob::StopPhp(_) => message,
+            ServiceJob::LiftBan(address) => fill(words.ban_lifted, &[&address]),
+            ServiceJob::Ban(ban) => fill(words.banned_now, &[&ban.address]),
+            ServiceJob::DropResponses(_)
+            | ServiceJob::RestartPhp(_)
+            | ServiceJob::StartPhp(_)
+            | ServiceJob::StopPhp(_) => message,
             ServiceJob::Database(unit, UnitAction::Start) => fill(words.unit_started, &[&unit]),
             ServiceJob::Database(unit, UnitAction::Stop) => fill(words.unit_stopped, &[&unit]),
         };
         self.tell(text, false);
+        effects
     }
 
-    /// Returns the job of the button of a page about services: drains or enables the selected server, restarts or
-    /// starts the selected pool, or starts or stops the selected database.
+    /// Returns the job of the button of a page about services: drains or enables the selected server, bans the selected
+    /// client or lifts its ban, restarts or starts the selected pool, or starts or stops the selected database.
     pub(super) fn switch_service(&mut self) -> Vec<Effect> {
         let Some(key) = self.selected.get(&(self.page as u8)).cloned() else {
             return Vec::new();
@@ -90,6 +104,14 @@ impl Model {
                     let drains = upstream.summary.state != UpstreamState::Drained;
                     self.while_online(Job::Service(ServiceJob::Drain(key, drains)))
                 }
+                None => Vec::new(),
+            },
+            PageName::Traffic => match self.is_banned(&key) {
+                Some(true) => self.while_online(Job::Service(ServiceJob::LiftBan(key))),
+                Some(false) => self.while_online(Job::Service(ServiceJob::Ban(NewBan {
+                    address: key,
+                    ..NewBan::default()
+                }))),
                 None => Vec::new(),
             },
             PageName::Php => match self.selected_pool().map(|pool| pool.state) {
@@ -177,6 +199,17 @@ impl Model {
             return None;
         };
         upstreams.iter().find(|upstream| upstream.summary.address == address)
+    }
+
+    /// Returns true if the client or network with this address is banned, and false for another client of the list;
+    /// `None` if it is not in the list.
+    pub fn is_banned(&self, address: &str) -> Option<bool> {
+        let Fetched::Loaded(report) = &self.services.bans else {
+            return None;
+        };
+        let is_banned = report.bans.iter().any(|ban| ban.address == address);
+        let is_listed = is_banned || report.offenders.iter().any(|client| client.address == address);
+        is_listed.then_some(is_banned)
     }
 
     /// Returns the selected database.

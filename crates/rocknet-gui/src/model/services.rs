@@ -7,7 +7,8 @@ use rocknet_control::UpstreamSummary;
 
 use super::fetched::Fetched;
 use crate::job::{
-    Database, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, SiteUse, Trust, TrustStore, UpstreamReport,
+    BanReport, Database, DatabaseReport, DatabaseState, PhpReport, ResponseTimes, SiteUse, Trust, TrustStore,
+    UpstreamReport,
 };
 
 /// Server that requests are forwarded to.
@@ -25,6 +26,7 @@ pub struct Upstream {
 #[derive(Debug, Default)]
 pub struct Services {
     pub upstreams: Fetched<Vec<Upstream>>,
+    pub bans: Fetched<BanReport>,
     pub php: Fetched<PhpReport>,
     pub uses: Fetched<Vec<SiteUse>>,
     pub trust: Fetched<Vec<TrustStore>>,

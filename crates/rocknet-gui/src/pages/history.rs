@@ -84,7 +84,7 @@ fn discard(model: &Model, refused: &RefusedUndo) -> Screen {
 }
 
 /// Returns a time as `2026-11-29 07:26 UTC`. The zone of the user would cost a library of 0.3 MB.
-fn short_time(unix_time: u64) -> String {
+pub(super) fn short_time(unix_time: u64) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];

@@ -101,6 +101,10 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
     }
     row(words.requests_in_all, Cell::new(number::count(words, status.requests)));
     row(words.sent, Cell::new(number::bytes(words, status.bytes_sent)));
+    let limited = [status.limited.refused, status.limited.delayed].map(|requests| number::count(words, requests));
+    let limited = fill(words.limited_value, &[&limited[0], &limited[1]]);
+    row(words.limited, Cell::new(limited));
+    row(words.banned_clients, Cell::new(number::count(words, status.bans)));
     let cache = &status.cache;
     let share = number::share(words, cache.hits, cache.hits.saturating_add(cache.misses));
     row(

@@ -20,6 +20,7 @@ use crate::words::Language;
 
 mod place;
 mod services;
+mod traffic;
 mod websites;
 
 fn model() -> Model {

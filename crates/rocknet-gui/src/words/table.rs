@@ -30,5 +30,5 @@ macro_rules! subjects {
 }
 
 subjects! {
-    [navigation websites editing adding server services reports settings]
+    [navigation websites editing adding server services traffic reports settings]
 }

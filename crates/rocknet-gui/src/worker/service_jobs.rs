@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocknet_control::api::{ApiError, Done, Request};
+use rocknet_control::ban::BannedAddress;
 use rocknet_control::php::PhpPoolName;
 use rocknet_control::upstream::UpstreamAddress;
 
@@ -43,6 +44,7 @@ impl Worker {
             Query::Upstreams => self.with_server(query, Report::Upstreams, |server| {
                 services::upstreams(&mut server.client, at)
             }),
+            Query::Bans => self.with_server(query, Report::Bans, |server| services::bans(&mut server.client)),
             Query::Php | Query::PhpPools => {
                 let with_checks = is_first && query == Query::Php;
                 let machine = self.services.machine.clone();
@@ -130,19 +132,25 @@ impl Worker {
                     true => Request::DrainUpstream(address),
                     false => Request::EnableUpstream(address),
                 };
-                (request, Query::Upstreams)
+                (request, Some(Query::Upstreams))
             }
+            ServiceJob::Ban(ban) => (Request::AddBan(ban.clone()), Some(Query::Bans)),
+            ServiceJob::LiftBan(address) => {
+                let address = address.clone();
+                (Request::LiftBan(BannedAddress { address }), Some(Query::Bans))
+            }
+            ServiceJob::DropResponses(purge) => (Request::PurgeResponses(purge.clone()), None),
             ServiceJob::RestartPhp(name) => {
                 let name = name.clone();
-                (Request::RestartPhpPool(PhpPoolName { name }), Query::Php)
+                (Request::RestartPhpPool(PhpPoolName { name }), Some(Query::Php))
             }
             ServiceJob::StartPhp(name) => {
                 let name = name.clone();
-                (Request::StartPhpPool(PhpPoolName { name }), Query::Php)
+                (Request::StartPhpPool(PhpPoolName { name }), Some(Query::Php))
             }
             ServiceJob::StopPhp(name) => {
                 let name = name.clone();
-                (Request::StopPhpPool(PhpPoolName { name }), Query::Php)
+                (Request::StopPhpPool(PhpPoolName { name }), Some(Query::Php))
             }
             ServiceJob::Database(unit, action) => {
                 let (machine, unit, action) = (self.services.machine.clone(), unit.clone(), *action);
@@ -161,7 +169,9 @@ impl Worker {
             return (self.report)(Report::NotPermitted);
         }
         let result = result.map(|done| done.message).map_err(|error| error.error.into());
-        self.query_service(query, false);
+        if let Some(query) = query {
+            self.query_service(query, false);
+        }
         (self.report)(Report::Served(job, result));
     }
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use rocknet_control::api::Request;
+use rocknet_control::ban::{BanList, OffenderSummary};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::explanation::ExplainedSetting;
 use rocknet_control::route::{SiteDetail, SiteName};
 use rocknet_control::{Client, ClientError, SiteKind, SiteSummary};
 
 use super::machine::Machine;
-use crate::job::{PhpReport, ResponseTimes, SiteUse, UpstreamReport};
+use crate::job::{BanReport, MAX_BANS, PhpReport, ResponseTimes, SiteUse, UpstreamReport};
 
 /// Metric with the response times of servers.
 const RESPONSE_TIMES: &str = "rocknet_upstream_response_duration_seconds";
@@ -31,6 +32,20 @@ pub fn upstreams(client: &mut Client, at: Duration) -> Result<UpstreamReport, Cl
         list,
         times: response_times(&metrics),
     })
+}
+
+/// Queries the bans, and the clients with the most offences.
+///
+/// # Errors
+///
+/// Returns the error of the server or of the connection.
+pub fn bans(client: &mut Client) -> Result<BanReport, ClientError> {
+    let list: BanList = client.call(&Request::Bans)?;
+    let mut offenders: Vec<OffenderSummary> = client.call(&Request::Offenders)?;
+    offenders.retain(|client| !client.is_banned);
+    let BanList { total, mut bans, .. } = list;
+    bans.truncate(MAX_BANS);
+    Ok(BanReport { total, bans, offenders })
 }
 
 /// Queries the pools of PHP. `with_checks`: queries the versions that are missing as well.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rocknet_control::api::Permission;
+use rocknet_control::ban::{BanSummary, OffenderSummary};
 use rocknet_control::config::{Change, Checked, ConfigState, ConfigText, Finding, Saved};
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
@@ -12,8 +13,8 @@ use rocknet_control::{CertificateSummary, SiteKind, SiteSummary, Status, Upstrea
 use rocknet_gui::act::{Act, FieldId, PageName};
 use rocknet_gui::elsewhere::{Elsewhere, ServerPlace};
 use rocknet_gui::job::{
-    Absence, DatabaseReport, Ending, EndingCause, FileConfig, FileFinding, FileSite, FolderTrouble, Inspection,
-    Listing, PhpReport, Poll, Purpose, Report, StartFailure, UpstreamReport, Visit,
+    Absence, BanReport, DatabaseReport, Ending, EndingCause, FileConfig, FileFinding, FileSite, FolderTrouble,
+    Inspection, Listing, PhpReport, Poll, Purpose, Report, StartFailure, UpstreamReport, Visit,
 };
 use rocknet_gui::model::{Fetched, Model, Question, Settings};
 
@@ -242,6 +243,28 @@ pub fn fill(model: &mut Model, page: PageName) {
                 ..UpstreamReport::default()
             }))));
             drop(model.act(Act::Select("http://10.0.0.1:3000".to_owned())));
+        }
+        PageName::Traffic => {
+            let ban = BanSummary {
+                address: "192.0.2.7".to_owned(),
+                reason: "failed logins".to_owned(),
+                until: Some(1_800_000_000),
+                ..BanSummary::default()
+            };
+            let offender = OffenderSummary {
+                address: "2001:db8:1234:5678::/64".to_owned(),
+                logins: 3,
+                not_found: 1_234,
+                refused: 17,
+                handshakes: 2,
+                is_banned: false,
+            };
+            drop(model.report(Report::Bans(Ok(BanReport {
+                total: 501,
+                bans: vec![ban],
+                offenders: vec![offender],
+            }))));
+            drop(model.act(Act::Select("192.0.2.7".to_owned())));
         }
         PageName::Php => drop(model.report(Report::Php(Ok(PhpReport {
             missing: Some(vec!["PHP 8.2 is missing (`apt install php8.2-fpm`)".to_owned()]),

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Titles of the pages in the order of the navigation.
-pub const PAGES: [&str; 11] = [
+pub const PAGES: [&str; 12] = [
     "Websites",
     "Activity",
     "Logs",
     "Server",
     "Other servers",
+    "Traffic",
     "PHP",
     "Databases",
     "Certificates",
