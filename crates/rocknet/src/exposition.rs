@@ -92,7 +92,11 @@ pub fn render(measured: &Measured) -> String {
     certificates(&mut page, &measured.certificates);
     php(&mut page, &measured.php);
     cache_and_log(&mut page, &measured.status);
-    stored_responses(&mut page, &measured.status.response_cache, &measured.totals.stored_requests);
+    stored_responses(
+        &mut page,
+        &measured.status.response_cache,
+        &measured.totals.stored_requests,
+    );
     let (disk, disk_sites) = (&measured.totals.stored_disk, &measured.totals.stored_disk_sites);
     stored_on_disk(&mut page, disk.as_ref(), disk_sites);
     bans(&mut page, &measured.totals.bans);

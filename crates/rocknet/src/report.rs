@@ -33,8 +33,8 @@ pub use self::response_cache::response_cache;
 /// A configured address, the bound address, and the number of workers that serve it.
 pub type BoundListener = (Address, Address, usize);
 
-/// Returns the state and counters of a server, except what
-/// [`Server::status`](crate::server::Server::status) adds from other parts of the server. `http3`: configured addresses whose UDP ports are served.
+/// Returns the state and counters of a server, except what [`Server::status`](crate::server::Server::status) adds from
+/// other parts of the server. `http3`: configured addresses whose UDP ports are served.
 pub fn status(
     snapshot: &Snapshot,
     bound: &[BoundListener],

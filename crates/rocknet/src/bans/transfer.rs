@@ -81,7 +81,12 @@ impl Bans {
         };
         let mut tables: Vec<_> = Offence::ALL.into_iter().filter_map(of_offence).collect();
         if let Some((_, rate)) = rules.rate(Offence::Login) {
-            tables.push((LOGINS, self.logins.table(), rate.name(Offence::Login), rate.all.capacity()));
+            tables.push((
+                LOGINS,
+                self.logins.table(),
+                rate.name(Offence::Login),
+                rate.all.capacity(),
+            ));
         }
         tables
     }

@@ -11,7 +11,8 @@ use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
 
-use super::authenticator::{self, Authenticator};
+use super::authenticator::Authenticator;
+use super::authenticators;
 use super::route::GuardRoute;
 use crate::bans::{Bans, Offence};
 use crate::blocking::Pool;
@@ -67,7 +68,7 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Arc<dyn Guard>, Box<dyn Err
     Ok(Arc::new(AccessGuard {
         access,
         bans: Arc::clone(&route.registries.bans),
-        authenticator: authenticator::of_route(route)?,
+        authenticator: authenticators::of_route(route)?,
     }))
 }
 

@@ -7,14 +7,14 @@ use rocknet_config::model::Settings;
 use rocknet_handler::guard::{Admitted, Check, Guard, GuardContext, Identity};
 use rocknet_proto::semantics::cgi_names;
 
-use super::authenticator;
+use super::authenticators;
 
 /// Guard that admits every request, without the fields by which the routes of its site identify clients.
 struct Anonymity(Arc<Identity>);
 
 /// Returns the guard for all routes of a site with these settings; `None` if no route has such fields.
 pub fn anonymity<'s>(settings: impl Iterator<Item = &'s Settings>) -> Option<Arc<dyn Guard>> {
-    let mut names: Vec<_> = settings.flat_map(authenticator::identity_names).collect();
+    let mut names: Vec<_> = settings.flat_map(authenticators::identity_names).collect();
     names.sort_unstable();
     names.dedup();
     (!names.is_empty()).then(|| -> Arc<dyn Guard> {

@@ -3,6 +3,7 @@
 mod access;
 mod anonymity;
 mod authenticator;
+mod authenticators;
 mod client_certificate;
 mod forward;
 mod limit;
