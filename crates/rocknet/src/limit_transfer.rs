@@ -32,7 +32,7 @@ pub fn write(registries: &Registries) -> io::Result<File> {
     registries.bans.write(&mut transfer);
     let guesses = registries.access.wrong_guesses(registries.time.uptime_ms());
     transfer.section(GUESSES, b"", |write| {
-        guesses.iter().map(guess_record).for_each(|record| write(&record))
+        guesses.iter().map(guess_record).for_each(|record| write(&record));
     });
     registries.limits.write(&mut transfer, registries.time.uptime_ns());
     let left_out = transfer.left_out();

@@ -50,6 +50,9 @@ pub(super) enum Phase {
     Closed,
 }
 
+/// A site and one of its URLs.
+pub(super) type SiteUrl = (Box<[u8]>, Box<[u8]>);
+
 /// Changes of resources before the log was open.
 #[derive(Debug, Default)]
 pub(super) struct EarlyChanges {
@@ -60,7 +63,7 @@ pub(super) struct EarlyChanges {
     /// Purges.
     pub purges: Vec<Purge>,
     /// Sites and URLs of changes whose resources have keys made by a template.
-    pub urls: HashSet<(Box<[u8]>, Box<[u8]>)>,
+    pub urls: HashSet<SiteUrl>,
     size: usize,
     /// True if there were too many, so that the log must be emptied.
     pub are_lost: bool,
