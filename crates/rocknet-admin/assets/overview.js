@@ -71,7 +71,9 @@ document.addEventListener("history", ({ detail }) => {
 
 document.addEventListener("sample", ({ detail: { status, sample } }) => {
   if (sample && samples.at(-1)?.at_ms !== sample.at_ms) add(sample), draw();
-  const { responses, cache } = status;
+  const { responses, cache, response_cache: stored } = status;
+  const served = stored.hits + stored.stale + stored.collapsed;
+  const asked = served + stored.misses;
   const lookups = cache.hits + cache.misses;
   const fields = {
     requests: count(status.requests),
@@ -79,6 +81,8 @@ document.addEventListener("sample", ({ detail: { status, sample } }) => {
     good: count(responses["2xx"] + responses["3xx"]),
     client: count(responses["4xx"]),
     server: count(responses["5xx"]),
+    stored: `${bytes(stored.bytes)} in memory${stored.disk ? `, ${bytes(stored.disk.bytes)} on disk` : ""}`,
+    served: asked ? `${((served / asked) * 100).toFixed(1)} % of ${count(asked)} requests` : "–",
     limited: count(status.limited.refused),
     bans: count(status.bans),
     hits: lookups ? `${((cache.hits / lookups) * 100).toFixed(1)} %` : "–",

@@ -3,6 +3,7 @@
 
 use std::borrow::Borrow;
 
+use rocknet_control::status::ResponseCache;
 use rocknet_control::text;
 
 /// Formats a number with separators.
@@ -28,6 +29,29 @@ pub fn duration(seconds: impl Borrow<u64>) -> String {
 /// Formats a duration in microseconds with its unit.
 pub fn short(microseconds: impl Borrow<u64>) -> String {
     text::short_duration(*microseconds.borrow())
+}
+
+/// Describes the part of the requests to the response cache that were not forwarded.
+pub fn stored_hits(cache: impl Borrow<ResponseCache>) -> String {
+    let cache = cache.borrow();
+    match cache.requests() {
+        0 => "–".to_owned(),
+        requests => format!(
+            "{} of {} requests",
+            share(cache.served(), requests),
+            text::count(requests)
+        ),
+    }
+}
+
+/// Describes the sizes of the response cache.
+pub fn stored_bytes(cache: impl Borrow<ResponseCache>) -> String {
+    let cache = cache.borrow();
+    let memory = format!("{} in memory", text::bytes(cache.bytes));
+    match cache.disk {
+        Some(disk) => format!("{memory}, {} on disk", text::bytes(disk.bytes)),
+        None => memory,
+    }
 }
 
 /// Formats a time in seconds of the Unix clock, in universal time.

@@ -17,7 +17,7 @@ use rocknet_control::{
 };
 use rocknet_proto::Status;
 
-use super::figures::{bytes, count, duration, share, short};
+use super::figures::{bytes, count, duration, share, short, stored_bytes, stored_hits};
 use super::frame::{Frame, PageKind, encoded, other_reply, parameter, rendered};
 use super::notice::Notice;
 use super::site_form::FormMode;

@@ -1,5 +1,6 @@
 //! Properties of the server, and the instructions to it.
 
+use rocknet_control::status::ResponseCache;
 use rocknet_control::text;
 use rocknet_control::{Mode, Status};
 
@@ -101,6 +102,9 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
     }
     row(words.requests_in_all, Cell::new(number::count(words, status.requests)));
     row(words.sent, Cell::new(number::bytes(words, status.bytes_sent)));
+    let (stored, served) = stored_responses(words, &status.response_cache);
+    row(words.stored_responses, Cell::new(stored));
+    row(words.served_stored, Cell::new(served));
     let limited = [status.limited.refused, status.limited.delayed].map(|requests| number::count(words, requests));
     let limited = fill(words.limited_value, &[&limited[0], &limited[1]]);
     row(words.limited, Cell::new(limited));
@@ -126,4 +130,25 @@ fn rows(words: &Words, status: &Status, model: &Model) -> Vec<TableRow> {
         row(words.control_socket, Cell::new(socket.to_string_lossy()));
     }
     rows
+}
+
+/// Returns the sizes of the response cache, and the part of its requests that were not forwarded.
+fn stored_responses(words: &Words, cache: &ResponseCache) -> (String, String) {
+    let memory = number::bytes(words, cache.bytes);
+    let stored = match cache.disk {
+        Some(disk) => fill(words.stored_on_disk, &[&memory, &number::bytes(words, disk.bytes)]),
+        None => fill(words.stored_in_memory, &[&memory]),
+    };
+    let requests = cache.requests();
+    let served = match requests {
+        0 => "–".to_owned(),
+        _ => fill(
+            words.share_of_requests,
+            &[
+                &number::share(words, cache.served(), requests),
+                &number::count(words, requests),
+            ],
+        ),
+    };
+    (stored, served)
 }

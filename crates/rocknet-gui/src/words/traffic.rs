@@ -8,6 +8,11 @@ macro_rules! traffic {
             traffic = "Traffic", "Zugriffe";
             traffic_help = "Connections of banned clients are closed. Bans follow from many failed or refused requests, or are made here.",
                 "Verbindungen gesperrter Clients werden geschlossen. Sperren folgen aus vielen fehlgeschlagenen oder abgelehnten Anfragen, oder werden hier gesetzt.";
+            stored_responses = "Stored responses", "Gespeicherte Antworten";
+            stored_in_memory = "{0} in memory", "{0} im Speicher";
+            stored_on_disk = "{0} in memory, {1} on disk", "{0} im Speicher, {1} auf dem Datenträger";
+            served_stored = "Sent from these", "Daraus gesendet";
+            share_of_requests = "{0} of {1} requests", "{0} von {1} Anfragen";
             limited = "Requests above limits", "Anfragen über Limits";
             limited_value = "{0} refused, {1} delayed", "{0} abgelehnt, {1} verzögert";
             banned_clients = "Banned clients", "Gesperrte Clients";

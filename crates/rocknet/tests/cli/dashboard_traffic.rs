@@ -118,7 +118,16 @@ fn stored_responses_are_dropped() {
         }
         upstream.requests() - before
     };
+    assert_eq!(fact(&client.page("/").body, "Sent from these"), "–");
     assert_eq!((forwarded(), forwarded()), (2, 0));
+    let page = client.page(TRAFFIC).body;
+    assert_eq!(
+        fact(&page, "Sent from these"),
+        "50.0 % of 4 requests: 2 fresh, 0 stale, 0 shared"
+    );
+    assert!(fact(&page, "In memory").ends_with(", of 2 addresses"), "{page}");
+    assert!(fact(&page, "Forwarded").starts_with("2, and 0 "), "{page}");
+    assert_eq!(fact(&client.page("/").body, "Sent from these"), "50.0 % of 4 requests");
     let purge = |what: &str, text: &str, site: &str| {
         let fields = [("what", what), ("text", text), ("site", site), ("do", "purge")];
         client.instruct(TRAFFIC, &fields)

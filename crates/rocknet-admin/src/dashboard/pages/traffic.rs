@@ -1,4 +1,4 @@
-//! View of the traffic: limits, bans, the clients with the most offences, and purges of stored responses.
+//! View of the traffic: stored responses, limits, bans, and the clients with the most offences.
 
 use askama::Template;
 use rocknet_control::Status;
@@ -6,7 +6,7 @@ use rocknet_control::api::{ApiError, Reply, Request};
 use rocknet_control::ban::{BanList, OffenderSummary};
 
 use crate::Control;
-use crate::dashboard::figures::{count, date};
+use crate::dashboard::figures::{bytes, count, date, stored_hits};
 use crate::dashboard::frame::{Frame, other_reply, rendered};
 
 /// Maximum number of bans in the page, which is loaded again every few seconds.
