@@ -78,7 +78,7 @@ pub struct Totals {
 }
 
 /// Requests to the cached routes of a site: its name, and the number of requests for each outcome.
-pub type StoredRequests = (Arc<str>, [(&'static str, u64); 5]);
+pub type StoredRequests = (Arc<str>, Vec<(&'static str, u64)>);
 
 /// Writes the metrics.
 pub fn render(measured: &Measured) -> String {

@@ -95,7 +95,8 @@ fn stored_requests(responses: &Responses) -> Vec<StoredRequests> {
         ("bypass", Counted::Bypass),
     ];
     let of_site = |(site, counters): (Arc<str>, Arc<Counters>)| {
-        (site, outcomes.map(|(name, outcome)| (name, counters.sum(outcome))))
+        let of_outcome = |(name, outcome)| (name, counters.sum(outcome));
+        (site, outcomes.map(of_outcome).to_vec())
     };
     responses.counters.by_site().into_iter().map(of_site).collect()
 }

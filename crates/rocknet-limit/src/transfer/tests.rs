@@ -69,7 +69,7 @@ fn other_transfers_are_refused() {
     assert_eq!(Transfer::read(&bytes, &other, later).unwrap_err(), TransferError::Seed);
     assert_eq!(read(&vec![0; MAX_TRANSFER + 1], later), TransferError::TooLarge);
     // The number of records exceeds all memory.
-    let mut huge = bytes.clone();
+    let mut huge = bytes;
     huge[HEADER_SIZE + 12..HEADER_SIZE + 20].fill(0xff);
     assert_eq!(read(&huge, later), TransferError::Truncated);
 }

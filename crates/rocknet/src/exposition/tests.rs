@@ -83,14 +83,11 @@ fn everything() -> Measured {
         limits: vec![limit.clone(), limit],
         totals: Totals {
             handshakes: [5, 4, 3],
-            stored: StoredTotals {
-                requests: vec![
-                    ("a.test".into(), vec![("hit", 7), ("miss", 2)]),
-                    ("b.test".into(), vec![("hit", 1), ("miss", 0)]),
-                ],
-                disk: Some(DiskUsage::default()),
-                ..StoredTotals::default()
-            },
+            stored_requests: vec![
+                ("a.test".into(), vec![("hit", 7), ("miss", 2)]),
+                ("b.test".into(), vec![("hit", 1), ("miss", 0)]),
+            ],
+            stored_disk: Some(DiskUsage::default()),
             bans: BanCounters {
                 by_offence: vec![("logins", 2)],
                 ..BanCounters::default()

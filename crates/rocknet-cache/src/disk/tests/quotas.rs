@@ -132,7 +132,7 @@ fn another_quota_takes_effect_at_once() {
     assert_eq!(found(&store, "other", 40).len(), 40);
     store.stop();
     // A quota that is smaller at the next start applies to the responses of the log.
-    let store = DiskStore::start(path.clone(), 16 * MIB as u64, |_| false).expect("a thread");
+    let store = DiskStore::start(path, 16 * MIB as u64, |_| false).expect("a thread");
     store.set_quotas([("other", MIB as u64)].into_iter());
     until("the store opens", || store.is_ready());
     let store = Opened(store);

@@ -35,7 +35,7 @@ fn pages() -> Upstream {
 
 /// Returns the number of requests to the cache with an outcome.
 fn outcomes(server: &Running, outcome: &str) -> f64 {
-    let sample = format!("rocknet_stored_requests_total{{outcome=\"{outcome}\"}}");
+    let sample = format!("rocknet_stored_requests_total{{site=\"default\",outcome=\"{outcome}\"}}");
     value(server, &sample).expect("a counter")
 }
 
