@@ -178,14 +178,14 @@ fn replay_segment(
                         trims.insert(site, before);
                     }
                 }
-                None => forget(shared, number, "the end of old responses is damaged"),
+                None => forget(shared, number, "a record that trims a site to its quota is damaged"),
             },
             (Kind::UrlChange, Some(site)) => {
                 if let Some(site) = shared.index.sites.read().named(site) {
                     site.urls.note_change(header.hash, position);
                 }
             }
-            (Kind::UrlChange, None) => forget(shared, number, "a change of a URL is damaged"),
+            (Kind::UrlChange, None) => forget(shared, number, "a record that invalidates a URL is damaged"),
         }
         at += header.length();
     }
@@ -203,7 +203,7 @@ fn add(shared: &Shared, header: &Header, head: Option<&[u8]>, now_unix: u64) {
             length: u32::try_from(header.length()).ok()?,
             variant: header.variant,
             expires: response.expires(),
-            names: shared.number_of_names(&response.variation)?,
+            names: shared.number_of_name_list(&response.variation)?,
             mark: Mark::of_site(shared.number_of_site(response.key)?),
         })
     });

@@ -219,8 +219,9 @@ impl Shared {
         }
     }
 
-    /// Returns the number of the list of names of a variation.
-    pub fn number_of_names(&self, variation: &Variation) -> Option<u16> {
+    /// Returns the number under which the list of field names of a variation is kept; `None` if there are too many
+    /// lists.
+    pub fn number_of_name_list(&self, variation: &Variation) -> Option<u16> {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.number(variation)
     }
@@ -327,7 +328,7 @@ impl Shared {
             length: u32::try_from(header.length()).ok()?,
             variant,
             expires,
-            names: self.number_of_names(&stored.variation)?,
+            names: self.number_of_name_list(&stored.variation)?,
             mark: Mark::of_site(site),
         };
         Some((header, head, entry))

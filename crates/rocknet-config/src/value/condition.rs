@@ -17,7 +17,8 @@ const MAX_CONDITIONS: usize = 64;
 /// country is no problem.
 const MAX_CLIENTS: usize = access::MAX_RANGES;
 
-/// Reads the conditions of a rule. Invalid conditions are reported and left out.
+/// Reads the conditions of a rule. Invalid conditions are reported, and a configuration with a reported error is not
+/// used. The words of `scheme` and `exists` were checked before, by the table of keys.
 pub(crate) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {
         headers: patterns(check, table, "header"),

@@ -57,7 +57,8 @@ impl WorkerCache {
     pub async fn look_up(&self, key: CacheKey, raw: &[u8], tree: Arc<Tree>, path: Arc<str>) -> Option<Rc<CachedEntry>> {
         self.cache.status().count_miss();
         // A path that is too long for the first level is read from the shared cache at each request, so it is most
-        // likely there. Other paths are first looked up on disk by this worker, if that does not block.
+        // likely there. For other paths, this worker first tries the disk without blocking, which takes less time than
+        // a query to the cache thread.
         let entry = match L1Cache::is_cacheable(raw) {
             true => self.cache.look_up(&tree, &path).await,
             false => self.cache.look_up_shared(&tree, &path).await,
