@@ -73,6 +73,8 @@ impl Handler for CacheHandler {
     fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let cached = &self.0;
         match cached.plan(request) {
+            // The guards of the script have not admitted the request, and the inner handler does not call them.
+            Plan::Bypass(_) | Plan::Invalidate if request.admit_to_script.is_some() => None,
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.counters.count(request.services, Counted::Bypass);
@@ -90,7 +92,8 @@ impl Handler for CacheHandler {
             }
             Plan::Lookup(_) if !cached.may_answer(request) => None,
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
-                Found::Usable(stored, false) if cached.answers_now || is_admitted_to_script(request) => {
+                // The guards of a script count the request, so they are called only if a response is stored.
+                Found::Usable(stored, false) if request.admit_to_script.map_or(cached.answers_now, |admit| admit()) => {
                     cached.counters.count(request.services, Counted::Hit);
                     Some(hit(&stored, request.request, request.services, Tier::Memory))
                 }
@@ -138,11 +141,6 @@ impl Handler for CacheHandler {
     fn supports_accel_redirect(&self) -> bool {
         self.0.inner.supports_accel_redirect()
     }
-}
-
-/// Returns true if the guards of the script admit the request, which is then counted.
-fn is_admitted_to_script(request: &ExchangeRef<'_>) -> bool {
-    request.admit_to_script.is_some_and(|admit| admit())
 }
 
 /// Handles a request for which [`Handler::handle_now`] returned no response.

@@ -329,7 +329,8 @@ fn control_of(fields: &FieldList, litespeed: bool) -> (Directives, bool) {
 
 /// Returns the explicit freshness lifetime in seconds (RFC 9111 §4.2.1); `None` if the response states no lifetime.
 /// `Expires` counts from `made_unix`, so that a difference between the clocks of the origin and of this server does
-/// not matter.
+/// not matter. The cost: an old response without `Age` counts as new, though RFC 9111 §4.2.3 adds the time since
+/// `Date`.
 fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, made_unix: u64) -> Option<u64> {
     if let Some(seconds) = control.s_maxage.or(control.max_age) {
         return Some(seconds);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::entry::{Entry, Mark};
 use super::folder::Folder;
-use super::log::Phase;
+use super::log::{MIN_SHARE, Phase};
 use super::position::Position;
 use super::record::{self, HEADER, Header, Kind};
 use super::shared::{Shared, read_record};
@@ -19,8 +19,9 @@ pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
 /// The log has space while its responses take less than this part of its capacity. The rest are replaced and dropped
 /// ones, such as those of a site that exceeds its quota, and the responses of other sites need not make room for them.
-/// While all are kept, half of the dropped segments are free on average, so each byte is written twice at most.
-const SPACE: u64 = 2;
+/// A segment is at least half full of bytes or of records when it is sealed, so these responses fill at most half of
+/// the segments. While all are kept, the other half is free for new ones, and each byte is written twice on average.
+const SPACE: u64 = 4;
 
 /// Part of a segment that is kept if the log has no space, so that each dropped segment frees the rest.
 const KEPT: u64 = 2;
@@ -47,7 +48,9 @@ pub(super) fn keep_responses(
             break;
         };
         at += header.length();
-        let has_space = shared.index.bytes() < shared.capacity.load(Ordering::Relaxed) / SPACE;
+        // A segment has a maximum number of records, so a small response takes this share.
+        let shares = shared.index.len() as u64 * u64::from(MIN_SHARE);
+        let has_space = shared.index.bytes() + shares < shared.capacity.load(Ordering::Relaxed) / SPACE;
         let room = if has_space { most } else { most / KEPT };
         if header.kind != Kind::Response || kept_bytes + header.length() > room {
             continue;

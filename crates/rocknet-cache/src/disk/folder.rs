@@ -334,7 +334,8 @@ mod tests {
         for text in [
             "",
             "rocknet-responses 1\n0\n\nopen\n",
-            &format!("rocknet-responses 1 keys {}\n0\n\nopen\n", key::RULES + 1),
+            &format!("rocknet-responses {VERSION} keys {}\n0\n\nopen\n", key::RULES + 1),
+            &format!("rocknet-responses 1 keys {}\n0\n\nopen\n", key::RULES),
             &format!("{}\nx\n\nopen\n", format()),
         ] {
             assert_eq!(State::parse(text), None, "{text}");

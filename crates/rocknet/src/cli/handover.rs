@@ -72,8 +72,6 @@ impl Handover {
             tracing::info!("upgrading to {}", offer.program.display());
             let (sender, registries) = (context.sender.clone(), Arc::clone(servers.0.registries()));
             on_thread(move || {
-                // The new process reads the bans when it starts.
-                registries.bans.flush();
                 let started = with_helper(offer).and_then(Successor::start);
                 if let Ok(successor) = &started {
                     pass_limits(successor, &registries);
@@ -223,6 +221,8 @@ fn offer(
 /// Passes the limits and offences of clients to the prepared process, before this process stops reading its UDP
 /// sockets. After a failure, clients begin again in the new process.
 fn pass_limits(successor: &Successor, registries: &Registries) {
+    // The new process reads the stored bans before it serves.
+    registries.bans.flush();
     let passed = limit_transfer::write(registries).and_then(|file| successor.send_limits(&file));
     if let Err(error) = passed {
         tracing::warn!("clients begin again at limits, because their entries cannot be passed on: {error}");

@@ -20,7 +20,8 @@ struct AuthenticatorEntry {
     names: fn(&Settings) -> Vec<Box<str>>,
 }
 
-/// All authenticators. A route has at most one. A new one is one entry here.
+/// All authenticators. A route has at most one. A new one is one entry here. Its settings also belong
+/// in `Restrictions` and `Settings::has_external_auth`; without them, routes would count as equal or as open.
 const AUTHENTICATORS: &[AuthenticatorEntry] = &[
     AuthenticatorEntry {
         make: forward::make,

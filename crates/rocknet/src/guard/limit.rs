@@ -178,6 +178,9 @@ impl LimitGuard {
         let mut admitted = Admitted::default();
         // One bit for each limit that has taken a token. There are at most 16 limits.
         let mut taken = 0u32;
+        // One bit for each limit without effect (`dry_run`) that the request exceeds. They are reported only if no
+        // other limit refuses the request, because a refused request may be counted again on a slower path.
+        let mut exceeded = 0u32;
         for (at, limit) in self.limits.iter().enumerate() {
             if limit.exempt.contain(address) {
                 continue;
@@ -206,7 +209,7 @@ impl LimitGuard {
                 },
             };
             match wait {
-                _ if limit.dry_run => limit.report_dry_run(context.client),
+                _ if limit.dry_run => exceeded |= 1 << at,
                 Some(wait) => {
                     let is_longest = admitted.wait.is_none_or(|(other, _)| other < wait);
                     if is_longest {
@@ -218,6 +221,10 @@ impl LimitGuard {
                     return Err(Excessive { limit, retry_after_ns });
                 }
             }
+        }
+        let limits = self.limits.iter().enumerate();
+        for (_, limit) in limits.filter(|(at, _)| exceeded & (1 << at) != 0) {
+            limit.report_dry_run(context.client);
         }
         admitted.taken = taken;
         Ok(admitted)

@@ -273,6 +273,10 @@ pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     route: &Route,
     guards: &GuardList,
 ) -> bool {
+    // Handlers get requests without these cookies, and so must the cache of responses.
+    if hidden_cookies::are_in(incoming.request.fields, guards) {
+        return false;
+    }
     let held = Held::default();
     match admit_by_all(worker, incoming, route, guards, &held) {
         Some((None, true)) => with_context(worker, incoming, route, None, &held, |context| {

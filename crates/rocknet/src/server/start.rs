@@ -158,9 +158,6 @@ impl Server {
         registries.set_response_memory(config);
         registries.set_response_disk(config, &state_folder);
         registries.bans.configure(config).map_err(StartError::Io)?;
-        if config.ban.is_some() {
-            registries.bans.open_store(&state_folder);
-        }
         certificates.manage(config).map_err(StartError::Io)?;
         php.apply(php_plan).map_err(StartError::Io)?;
         let shared = Shared {
@@ -178,6 +175,10 @@ impl Server {
         hooks
             .before_serving(&shared.certificates.sessions, &shared.registries, &adopted.unused_udp())
             .map_err(StartError::Setup)?;
+        // In an upgrade, the previous process may add and lift bans until it permits the start.
+        if config.ban.is_some() {
+            shared.registries.bans.open_store(&state_folder);
+        }
         bound
             .values()
             .flat_map(|sockets| &sockets.tcp)

@@ -114,3 +114,24 @@ fn the_oldest_segments_make_room_for_the_state() {
     writer.write_small(write(0)).expect("room");
     assert!(writer.write_small(|_| Err::<(), _>(full())).is_err());
 }
+
+/// A segment has a maximum number of responses, so small ones can fill the log with few bytes. If all of them were
+/// kept, each dropped segment would fill the next one, without end.
+#[test]
+fn small_responses_that_were_not_used_make_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Opened::new(&folder.path().join("responses"));
+    for number in 0..6_000 {
+        store.put(&number.to_string(), "small");
+        if number % 100 == 0 {
+            store.flush();
+        }
+    }
+    store.flush();
+    let kept = &store.0.shared.stats.kept;
+    assert_eq!(kept.load(std::sync::atomic::Ordering::Relaxed), 0);
+    let usage = store.0.usage();
+    assert!((2_000..=4_096).contains(&usage.objects), "{usage:?}");
+    assert_eq!(store.body("5999").as_deref(), Some("small"));
+    store.stop();
+}

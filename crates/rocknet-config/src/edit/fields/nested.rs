@@ -33,9 +33,12 @@ impl Editor {
         if !text.is_empty() {
             return self.set_in_table(&path, &quoted(text));
         }
+        let was_table = self.table(&path[..3]).is_some();
         self.remove(&path);
         match self.table(&path[..3]) {
-            Some(cache) if cache.is_empty() => self.replace(&path[..3], "true"),
+            Some(cache) if !cache.is_empty() => Ok(()),
+            // The last dotted key below a comment is removed with its table.
+            _ if was_table => self.replace(&path[..3], "true"),
             _ => Ok(()),
         }
     }
@@ -181,6 +184,9 @@ mod tests {
             "",
             "cache = true",
         );
+        // The line of a dotted key below a comment is removed with its table.
+        set("cache.ttl = \"10m\"", "cache.ttl", "", "cache = true");
+        set("# c\ncache.ttl = \"10m\"", "cache.ttl", "", "cache = true\n# c");
         set(
             "cache = { ttl = \"10m\" }",
             "cache",
