@@ -42,8 +42,8 @@ pub fn write(registries: &Registries) -> io::Result<File> {
     sealed_file::create(&transfer.finish())
 }
 
-/// Adopts the tables in a file of [`write`]. A file that cannot be used is logged, and all clients begin again. `None`:
-/// the file was not received.
+/// Adopts the tables in a file of [`write()`]. A file that cannot be used is logged, and all clients begin again.
+/// `None`: the file was not received.
 pub fn adopt(registries: &Registries, file: Option<File>) {
     let bytes = file
         .ok_or_else(|| io::Error::other("they were not received"))

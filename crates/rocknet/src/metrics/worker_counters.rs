@@ -27,7 +27,7 @@ pub struct WorkerCounters {
     pub requests: Counter,
     pub bytes_sent: Counter,
     pub cache_hits: Counter,
-    /// Stored responses that were sent from [`ReadyResponses`](crate::ready_responses::ReadyResponses).
+    /// Stored responses that were sent from the ready responses of the worker (`ready_responses.rs`).
     pub ready_hits: Counter,
     pub panics: Counter,
     pub tunnels_total: Counter,

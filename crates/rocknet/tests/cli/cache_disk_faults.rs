@@ -88,7 +88,7 @@ fn a_disk_that_is_full_at_start_is_reported_once() {
     let server = serve_on_full_disk(&dir, "1m", "true");
     let line = server.logged("response cache on disk");
     assert!(
-        line.contains("No space left on device") && line.contains("tried again each minute"),
+        line.contains("No space left on device") && line.contains("the next attempt is in 60 seconds"),
         "{line}"
     );
     assert_eq!(get_all(&server), 0);
