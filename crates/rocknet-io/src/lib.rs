@@ -59,6 +59,8 @@ pub mod io_uring;
 mod isolated_test;
 pub mod link;
 pub mod machine;
+#[cfg(unix)]
+pub mod machine_clock;
 pub mod owned_thread;
 pub mod pipe;
 #[cfg(unix)]

@@ -1,9 +1,7 @@
-//! Monotonic clocks: that of the process, which counts from its first reading, and that of the machine.
+//! Monotonic clock of the process, which counts from its first reading.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the milliseconds since the first call in this process, from a clock that never goes back.
 pub fn uptime_ms() -> u64 {
@@ -14,33 +12,4 @@ pub fn uptime_ms() -> u64 {
 pub fn uptime() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
-}
-
-/// Returns the nanoseconds of the monotonic clock that all processes of the machine share. It advances like [`uptime`],
-/// and stands still while the machine is suspended.
-pub fn machine_uptime_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_clocks_advance_alike() {
-        const LEAST: Duration = Duration::from_millis(5);
-        let (began, machine) = (uptime(), machine_uptime_ns());
-        while uptime() - began < 2 * LEAST {
-            std::hint::spin_loop();
-        }
-        // Reading the first clock before and after the second bounds the difference.
-        let middle = machine_uptime_ns();
-        let ended = uptime();
-        let passed = Duration::from_nanos(middle - machine);
-        assert!(passed >= LEAST && passed <= ended - began, "{passed:?}");
-    }
 }

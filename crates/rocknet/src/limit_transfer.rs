@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 
 use rocknet_access::attempts::WrongGuess;
+use rocknet_io::machine_clock::machine_uptime_ns;
 use rocknet_io::sealed_file;
-use rocknet_io::uptime::machine_uptime_ns;
 use rocknet_limit::transfer::{MAX_TRANSFER, Transfer, TransferWriter};
 
 use crate::registries::Registries;

@@ -7,8 +7,8 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rocknet_io::fd_channel::{Blocking, FdChannel};
+use rocknet_io::machine_clock::machine_uptime_ns;
 use rocknet_io::sealed_file;
-use rocknet_io::uptime::machine_uptime_ns;
 use rocknet_limit::KeySeed;
 use rocknet_limit::transfer::TransferWriter;
 use rocknet_testing::{Need, skip};

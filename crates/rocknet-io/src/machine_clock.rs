@@ -1,0 +1,35 @@
+//! Monotonic clock of the machine, by which two processes state the same times.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Returns the nanoseconds of the monotonic clock that all processes of the machine share. It advances like
+/// [`uptime`](crate::uptime::uptime), and stands still while the machine is suspended.
+pub fn machine_uptime_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds
+        .saturating_mul(1_000_000_000)
+        .saturating_add(time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::uptime::uptime;
+
+    #[test]
+    fn both_clocks_advance_alike() {
+        const LEAST: Duration = Duration::from_millis(5);
+        let (began, machine) = (uptime(), machine_uptime_ns());
+        while uptime() - began < 2 * LEAST {
+            std::hint::spin_loop();
+        }
+        // Reading the first clock before and after the second bounds the difference.
+        let middle = machine_uptime_ns();
+        let ended = uptime();
+        let passed = Duration::from_nanos(middle - machine);
+        assert!(passed >= LEAST && passed <= ended - began, "{passed:?}");
+    }
+}
