@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use rocknet_testing::{Need, skip};
 use rustix::event::{EventfdFlags, eventfd};
@@ -35,6 +36,8 @@ const MAX_EVENTS: usize = 64;
 const SCENARIOS: u64 = 500;
 /// Maximum number of rounds until all tasks end, once the peers read everything and send nothing more.
 const DRAIN_ROUNDS: usize = 20_000;
+/// Maximum time until all tasks end on the real kernel, whose threads may have to wait for a processor.
+const DRAIN_TIME: Duration = Duration::from_secs(60);
 
 /// Profile without faults, from which the other profiles differ in the named fields.
 const CALM: FaultProfile = FaultProfile {
@@ -197,6 +200,7 @@ impl Scenario {
             simulated.profile.losses = 0;
             simulated.profile.breaks = 0;
         });
+        let started = Instant::now();
         for round in 0.. {
             self.drain_round();
             self.runtime_turn().await;
@@ -209,7 +213,7 @@ impl Scenario {
                 .map(|pair| (pair.task.is_some(), pair.saw_end))
                 .collect();
             assert!(
-                round < DRAIN_ROUNDS,
+                self.may_drain(round, started),
                 "a task waits forever: tasks and peers {waiting:?}, {} file operations, ring failed: {}",
                 self.file_operations.len(),
                 self.driver.has_failed()
@@ -328,6 +332,13 @@ impl Scenario {
         self.driver.turn_with(self.may_wait);
     }
 
+    /// Returns true if another round may follow `round` rounds since `started`. On the simulated kernel, the number of
+    /// rounds decides, and otherwise the time as well.
+    fn may_drain(&self, round: usize, started: Instant) -> bool {
+        let is_real = !self.may_wait;
+        round < DRAIN_ROUNDS || is_real && started.elapsed() < DRAIN_TIME
+    }
+
     /// Checks the connections, and that nothing remains in the ring. Adds the scenario to `total`.
     fn check(mut self, total: &mut Totals) {
         let broken = self.driver.has_failed();
@@ -336,7 +347,11 @@ impl Scenario {
         }
         // Completes the remaining cancellations and closes. Several rounds are needed, because a kernel thread looks
         // paths up.
-        for round in 0..DRAIN_ROUNDS {
+        let started = Instant::now();
+        for round in 0.. {
+            if !self.may_drain(round, started) {
+                break;
+            }
             self.driver.turn_with(self.may_wait);
             if round >= 100 && self.driver.counts() == (0, 0) {
                 break;
