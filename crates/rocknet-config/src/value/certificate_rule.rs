@@ -185,7 +185,8 @@ fn uri(text: &str) -> Result<String, &'static str> {
     let has_scheme = path
         .split_once(':')
         .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
-    // `spiffe://*` would accept every authority.
+    // A pattern must name its authority. `spiffe://*` accepts any: without `/*` it is `spiffe:/`, which the last slash
+    // makes invalid below.
     let has_authority = path
         .split_once("://")
         .is_none_or(|(_, rest)| !rest.is_empty() && !rest.starts_with('/'));
