@@ -18,8 +18,8 @@ pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Maximum length of an identifier, in bytes. It is short because it is a part of each URL.
 pub const MAX_ID_BYTES: usize = 32;
 
-/// Length of a secret, in bytes. The shortest has 128 bits if it is random and hexadecimal. A longer text than the
-/// longest is surely a mistake.
+/// Length of a secret, in bytes. The shortest has 128 bits if it is random and hexadecimal. The maximum only
+/// rejects what is surely a mistake.
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 32..=512;
 
 /// A key as written.
