@@ -26,7 +26,12 @@ pub(super) fn push(
             push_encoded(out, request.query.unwrap_or_default(), is_sent_query, Triplets::Keep);
         }
         (Placeholder::Query, _) => {
-            push_encoded(out, request.query.unwrap_or_default(), is_plain_segment, Triplets::Encode);
+            push_encoded(
+                out,
+                request.query.unwrap_or_default(),
+                is_plain_segment,
+                Triplets::Encode,
+            );
         }
         (Placeholder::Target, UrlPart::Path) => {
             let target = request.values.value(placeholder);
