@@ -67,7 +67,7 @@ impl RegexPattern {
         if text.len() > MAX_BYTES {
             return error(format!("is longer than {MAX_BYTES} bytes"), "write several rules");
         }
-        // The expression is first parsed alone, because errors of `Regex` do not state the position and kind.
+        // The expression is first parsed alone, because `Regex` states the position of an error only in a text.
         let parsed = ParserBuilder::new()
             .unicode(false)
             .utf8(false)
