@@ -154,7 +154,8 @@ impl Access {
         self.any_suffices || self.addresses.admit(client)
     }
 
-    /// Returns true if requests need a password, so that shared caches must not store their responses (RFC 9111 §3.5).
+    /// Returns true if requests need authentication, by password or otherwise, so that shared caches must not store their
+    /// responses (RFC 9111 §3.5).
     pub fn needs_password(&self) -> bool {
         !matches!(self.auth, Authentication::Open)
     }
@@ -300,7 +301,7 @@ enum Step {
     Verify(Attempt),
 }
 
-/// A request that waits for the blocking pool, with the time of its check.
+/// A request that waits for the blocking pool, with the time at which [`Access::check`] received it.
 struct PendingRequest {
     basic: Arc<Basic>,
     client: Client,

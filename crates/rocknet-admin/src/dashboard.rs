@@ -243,6 +243,7 @@ impl Dashboard {
             Ok(Outcome::Reported(notice)) => notice,
             Err(error) => Notice::refused(error, form),
         };
+        // If the session has ended meanwhile, the number is 0, which no report has.
         let number = self.sessions.leave_notice(visitor.secret, notice, Instant::now());
         see_other(&format!("{}?result={}", frame::path(page), number.unwrap_or_default()))
     }

@@ -112,7 +112,8 @@ fn is_link(request: &Request<'_>) -> bool {
         && is_only(b"sec-fetch-dest", b"document")
 }
 
-/// Returns true if the browser reports that a page of another site caused this request.
+/// Returns true if the browser reports that a page of another site, or of another origin of this site, caused this
+/// request.
 pub fn is_from_other_site(request: &Request<'_>) -> bool {
     let mut sites = request.fields.by_name(b"sec-fetch-site");
     sites.any(|site| site == b"cross-site" || site == b"same-site")

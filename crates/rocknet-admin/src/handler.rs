@@ -73,6 +73,7 @@ impl<C: Control> Handler for AdminHandler<C> {
                     let response = failed(&error);
                     match allow {
                         Some(allow) => response.with("Allow", allow),
+                        // `Basic` is accepted too, but browsers would respond to it with a password dialog.
                         None if error.status == 401 => response.with("WWW-Authenticate", "Bearer"),
                         None => response,
                     }

@@ -18,10 +18,10 @@ pub fn is_ambiguous(request: &Request<'_>, template: &Template) -> bool {
     })
 }
 
-/// Returns true unless the query has the parameter not at all, or once, in the same spelling, and with a value. A query
-/// with another name that has to be decoded is ambiguous as well.
+/// Returns false if the query lacks the parameter, or has it once, in the same spelling and with a value. A name that
+/// has to be decoded makes every query ambiguous.
 fn is_parameter_ambiguous(query: &[u8], name: &[u8]) -> bool {
-    // Some applications separate parameters by it.
+    // Some applications separate parameters by `;`.
     if query.contains(&b';') {
         return true;
     }
@@ -36,7 +36,7 @@ fn is_parameter_ambiguous(query: &[u8], name: &[u8]) -> bool {
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
         if found == name {
-            // Without a value, the key is the same as without the parameter.
+            // `value` includes the `=`. Without a value, the key is the same as without the parameter.
             if is_found || value.len() <= 1 {
                 return true;
             }
@@ -51,6 +51,7 @@ fn is_parameter_ambiguous(query: &[u8], name: &[u8]) -> bool {
 /// Returns true if a request has more than one cookie with a name, one in another spelling, or one without a value.
 fn is_cookie_ambiguous(fields: &Fields<'_>, name: &[u8]) -> bool {
     let lines = fields.get_all(KnownField::Cookie);
+    // RFC 2109 recommends that servers accept `,` between cookies too.
     let cookies = lines.flat_map(|line| line.split(|byte| matches!(byte, b';' | b',')));
     let mut is_found = false;
     for cookie in cookies.map(<[u8]>::trim_ascii).filter(|cookie| !cookie.is_empty()) {
@@ -68,8 +69,8 @@ fn is_cookie_ambiguous(fields: &Fields<'_>, name: &[u8]) -> bool {
     false
 }
 
-/// Returns true if a request has more than one field with a name, or one with `_` in place of `-`, which applications
-/// that read variables of CGI do not distinguish.
+/// Returns true if a request has more than one field with a name, one without a value, or one with `_` in place of `-`.
+/// Applications that read variables of CGI do not distinguish these characters.
 fn is_field_ambiguous(fields: &Fields<'_>, name: &[u8]) -> bool {
     let lines = fields.lines().filter(|line| is_like(line.name, name));
     let mut is_found = false;
@@ -82,8 +83,8 @@ fn is_field_ambiguous(fields: &Fields<'_>, name: &[u8]) -> bool {
     false
 }
 
-/// Returns true if some applications read two names as the same. They decode `%`, and do not distinguish letters by
-/// case, or `-`, `.` and ` ` from `_`.
+/// Returns true if some applications may read two names as the same. They do not distinguish letters by case, or `-`,
+/// `.` and ` ` from `_`. They decode `%`, so a name with `%` counts as the same.
 fn is_like(found: &[u8], name: &[u8]) -> bool {
     let plain = |byte: &u8| match byte {
         b'-' | b'.' | b' ' | b'+' => b'_',

@@ -74,7 +74,8 @@ impl Directives {
     }
 
     /// Parses the value of a targeted field, such as `CDN-Cache-Control` (RFC 9213 §2.1): a dictionary of structured
-    /// fields (RFC 9651 §3.2). Returns `None` for a field that must be ignored, because it is empty or malformed.
+    /// fields (RFC 9651 §3.2). Returns `None` for a field that is ignored: it is empty, malformed, or has too
+    /// many members.
     pub fn parse_targeted<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Directives> {
         let joined = values.into_iter().collect::<Vec<_>>().join(&b", "[..]);
         let members = structured::dictionary(&joined)?;

@@ -42,8 +42,8 @@ pub(crate) struct CachedRoute {
     pub key: Option<KeyTemplate>,
     /// Changes of URLs of the site, if the route has a template.
     pub url_changes: Option<Arc<UrlChanges>>,
-    /// True if a stored response may be sent before [`Handler::handle`] is called. It is false if guards check a
-    /// request only after the lookup of a script, unless the request has [`ExchangeRef::admit_to_script`].
+    /// True if a stored response may be sent before [`Handler::handle`] is called. False if guards check a request only
+    /// after the lookup of a script. Then [`ExchangeRef::admit_to_script`] has to admit the request.
     pub answers_now: bool,
 }
 

@@ -9,7 +9,7 @@ use rocknet_handler::services::Services;
 /// Number of sets of counters. Workers are spread over them, so that few workers share a line of the CPU's cache.
 const SETS: usize = 16;
 
-/// Outcome of a request that used the cache.
+/// Outcome of a request to a cached route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// A fresh response was sent.
@@ -18,9 +18,9 @@ pub enum Counted {
     Stale,
     /// The response to another request was sent.
     Collapsed,
-    /// The request was forwarded.
+    /// A GET request for a whole response was forwarded.
     Miss,
-    /// The request did not use the cache.
+    /// The request bypassed the cache, or was forwarded with HEAD or for a range.
     Bypass,
 }
 

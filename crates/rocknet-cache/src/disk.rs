@@ -112,7 +112,7 @@ impl Drop for ReadPermit {
 
 impl DiskStore {
     /// Starts the thread that opens a folder and writes to it. `capacity`: maximum size in bytes. `is_in_memory`:
-    /// returns true for keys that are stored in memory.
+    /// returns true for keys that are stored in memory, whose responses count as used.
     ///
     /// # Errors
     ///

@@ -27,8 +27,9 @@ pub(crate) async fn look_up(
 ) -> Option<Found> {
     let disk = cached.disk()?;
     let now = disk::moment(services);
-    // Before the response is compared with changes on disk. Later ones have a larger number.
+    // Read before the response is compared with the changes on disk. Later changes have a larger number.
     let changes = cached.responses.changes();
+    // The budget is that of all sites, so a small store of one site does not lower its limit.
     let limit = cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE;
     let reserve = |size| Reserved::new(&cached.responses.budget, size, limit);
     let mut job = std::pin::pin!(disk.start_read(key, &request.fields, now, changes, reserve)?);
@@ -51,7 +52,7 @@ pub(crate) async fn look_up(
     }
     let stored = match cached.memory.put_older(key, &stored, &request.fields, &is_current) {
         Err(NotStored::Purged) => return None,
-        // Another request has received it during the read.
+        // Another request has stored a newer response during the read.
         Ok(Some(newer)) => newer,
         Ok(None) | Err(_) => stored,
     };

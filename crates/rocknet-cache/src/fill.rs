@@ -150,7 +150,7 @@ enum FillState {
     Filling,
     Complete,
     Failed(Option<io::Error>),
-    /// The body is too large. The rest is received by the reader; `None` while it does so.
+    /// The body is too large, or no memory is left for it. Holds the rest until the reader takes it over.
     TooLarge(Option<Box<dyn Stream>>),
 }
 
@@ -216,7 +216,8 @@ async fn receive(
     let whole = matches!(state, FillState::Complete).then(|| concat(&fill.borrow().pieces, size));
     let mut filling = fill.borrow_mut();
     if let Some(whole) = &whole {
-        // The pieces that were not sent yet become a part of the whole, so that the body is in memory once.
+        // The pieces that were not sent yet become a part of the whole, so that the body is in memory once. If all were
+        // sent, that part is empty, and `next` skips it.
         filling.pieces = vec![whole.slice(filling.sent..)];
         filling.next = usize::from(filling.sent == whole.len());
     }

@@ -160,7 +160,7 @@ impl Leader {
         !lock(&self.flight.state).waiting.is_empty()
     }
 
-    /// Ends the wait of the others with a response that they may use.
+    /// Ends the wait of the others with a response that they may use. They are woken when `self` is dropped.
     pub fn land(self, response: Arc<StoredResponse>) {
         let mut state = lock(&self.flight.state);
         if !state.is_invalidated {

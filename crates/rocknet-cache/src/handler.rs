@@ -31,7 +31,7 @@ use crate::stored::StoredResponse;
 use crate::{Responses, disk_lookup, forward, litespeed, respond};
 
 /// Maximum time after a request was forwarded in which other requests for the same key wait for its response. After it,
-/// they are forwarded on their own.
+/// they are forwarded on their own. nginx has the same default (`proxy_cache_lock_timeout`).
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Responds from the store of responses, or by an inner handler.

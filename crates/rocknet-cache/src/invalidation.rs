@@ -15,15 +15,9 @@ impl CachedRoute {
         let request = exchange.request;
         let is_secure = exchange.tls.is_some();
         let drop_target = |target: &[u8]| {
-            let mut prefix = Key::new();
-            key::of_uri(
-                &mut prefix,
-                &self.route.label.site,
-                is_secure,
-                request.authority,
-                target,
-            );
-            self.responses.invalidate(&self.memory, &prefix);
+            let mut key = Key::new();
+            key::of_uri(&mut key, &self.route.label.site, is_secure, request.authority, target);
+            self.responses.invalidate(&self.memory, &key);
         };
         // This key can differ from that of `drop_target`, for instance if rules have rewritten the request.
         if let Some(key) = key::of_request(exchange, &self.route, self.key.as_ref()) {

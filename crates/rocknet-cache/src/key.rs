@@ -54,6 +54,7 @@ const ADDRESSES: &[u8] = b"x-forwarded-for";
 /// Returns true for a field that can replace a part of the request. Applications that read fields by the variables of
 /// CGI do not distinguish `_` from `-`.
 fn is_override(name: &[u8]) -> bool {
+    // All names and prefixes above begin with one of these letters.
     if !matches!(name.first(), Some(b'x' | b'X' | b'f' | b'F')) {
         return false;
     }
@@ -182,6 +183,7 @@ fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>
     });
     key.extend_from_slice(route.label.site.as_bytes());
     key.push(SEPARATOR);
+    // Upper case distinguishes the key from that of a URI.
     key.push(if exchange.tls.is_some() { b'S' } else { b'P' });
     key.extend_from_slice(&template.text);
     key.push(SEPARATOR);
@@ -191,8 +193,8 @@ fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>
 }
 
 /// Appends the parts of the request that the handler gets in another form than the template, each after a mark. The
-/// template has the normalized host and path, and rules may have replaced path and query. Otherwise one client could
-/// choose the response of the clients that send the usual form.
+/// template has the normalized host and path, and rules may have replaced path and query. Without these parts, one
+/// client could choose the response of the clients that send the usual form.
 fn of_differences(key: &mut Key, request: &Request<'_>, values: &RequestValues<'_>, is_secure: bool) {
     let mut append = |mark: u8, text: &[u8]| {
         key.push(mark);
@@ -225,8 +227,8 @@ fn path_and_query<'r>(request: &Request<'r>) -> (&'r [u8], Option<&'r [u8]>) {
     }
 }
 
-/// Returns host and path of a request, as purges by URL name them. The query is left out, because the response is also
-/// sent for other queries.
+/// Returns host and path of a request, as purges by URL name them. The query is left out, because a template may give
+/// other queries the same key.
 pub fn url_of(request: &Request<'_>, is_secure: bool) -> Box<[u8]> {
     url(request.authority, path_and_query(request).0, is_secure)
 }
@@ -239,7 +241,7 @@ pub fn url(authority: &[u8], path: &[u8], is_secure: bool) -> Box<[u8]> {
     url.into()
 }
 
-/// Parts that every key of a URI begins with.
+/// Parts that every key begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyParts<'k> {
     /// Name of the site.
@@ -303,7 +305,7 @@ pub fn without_default_port(authority: &[u8], is_secure: bool) -> &[u8] {
 }
 
 /// Appends host and scheme of `Forwarded`. The addresses in the field of a trusted proxy differ for each client, so
-/// they are not a part of the key.
+/// they are not a part of the key. From another peer, the whole field is appended.
 fn of_forwarded(key: &mut Key, request: &Request<'_>, route: &Route, peer: Client) {
     let server = &route.server.server;
     key.push(SEPARATOR);

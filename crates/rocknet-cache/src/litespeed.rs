@@ -22,11 +22,11 @@ const PREFIX: &str = "X-LiteSpeed-";
 /// Fields that demand purges. Plugins send the second one for files that they have generated, such as combined styles.
 const PURGES: [&str; 2] = ["X-LiteSpeed-Purge", "X-LiteSpeed-Purge2"];
 
-/// Maximum number of purges that one response may demand.
+/// Maximum number of purges that one response may demand. Further ones are ignored.
 const MAX_PURGES: usize = 256;
 
-/// Returns the cookies by which a response varies. Of too many, so that the response is not stored, the rest is left
-/// out.
+/// Returns the cookies by which a response varies. Stops above [`MAX_FIELDS`], because a response with so many cookies
+/// is not stored.
 pub fn vary_cookies(fields: &FieldList) -> Vec<String> {
     let mut cookies = Vec::new();
     if fields.value(LITESPEED_CONTROL).is_some() {

@@ -37,7 +37,7 @@ pub(crate) enum Plan {
 pub(crate) enum Found {
     /// The response may be sent. The flag is true if it is stale, and has to be validated in the background.
     Usable(Arc<StoredResponse>, bool),
-    /// The request is forwarded for this reason, with the validators of the stale response if there is one.
+    /// The request is forwarded for this reason, with the validators of the stored response if there is one.
     Missing(Forwarded, Option<Arc<StoredResponse>>),
 }
 

@@ -125,7 +125,7 @@ pub struct Terms {
 /// Permitted use of a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The response is fresh.
+    /// The response is fresh, or the request accepts its age by `max-stale`.
     Fresh,
     /// The response is stale, and may be sent while it is validated in the background.
     StaleWhileRevalidate,
@@ -180,6 +180,7 @@ impl Terms {
             {
                 lifetime += max_stale * 1000;
             }
+            // Such a client accepts a stale response only by `max-stale` (RFC 9111 §5.2.1).
             if request.max_age.is_some() || request.min_fresh.is_some() {
                 stale = 0;
             }

@@ -103,6 +103,7 @@ impl Purge {
                 target,
                 is_prefix,
             } => {
+                // The query of the purge does not count for a response whose URL is known without its query.
                 let target = match key.is_path {
                     true => target.split('?').next().unwrap_or_default(),
                     false => target,

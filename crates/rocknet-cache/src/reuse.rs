@@ -18,7 +18,7 @@ use crate::policy::Use;
 use crate::store::Resource;
 use crate::stored::StoredResponse;
 
-/// Fields of requests that need a lookup: they select a part, a condition or another response.
+/// Fields of requests that need a lookup: they select a part or another response, or state a condition.
 const NEED_LOOKUP: KnownFieldSet = KnownFieldSet::of(&[
     Name::Authorization,
     Name::CacheControl,

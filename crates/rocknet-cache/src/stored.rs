@@ -158,6 +158,7 @@ impl StoredResponse {
     /// Returns the validators.
     pub fn validators(&self) -> Validators<'_> {
         let fields = &self.fields;
+        // `FieldList::contains` counts only valid fields, and `value` also returns the value of an invalid one.
         let last_modified = fields
             .value("Last-Modified")
             .filter(|_| fields.contains(KnownField::LastModified));
@@ -206,7 +207,8 @@ impl Stored for StoredResponse {
     }
 }
 
-/// Fields of a 304 that do not replace stored ones: they describe the stored body, or the 304 itself.
+/// Fields of a 304 that do not replace stored ones: they describe the stored body, or the 304 itself. `Vary` is one of
+/// them, because a validation keeps the variation.
 const KEPT: [&str; 8] = [
     "Age",
     "Content-Digest",

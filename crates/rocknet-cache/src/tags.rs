@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rocknet_handler::response::FieldList;
 
-/// Maximum number of tags of a response.
+/// Maximum number of tags of a response. Further ones are ignored.
 const MAX_TAGS: usize = 256;
-/// Maximum length of a tag in bytes.
+/// Maximum length of a tag in bytes. Longer ones are ignored.
 const MAX_TAG: usize = 256;
 
 /// Returns the tags of a response: those of `Cache-Tag` and `X-LiteSpeed-Tag`, separated by commas, and those of

@@ -22,7 +22,8 @@ const SET_BY_SERVER: [&[u8]; 8] = [
     b"x-request-id",
 ];
 
-/// Name of a request field in lower case, and its value; `None`: the request does not have the field.
+/// Name of a request field in lower case, or [`COOKIE`] with the name of a cookie, and its value; `None`: the request
+/// does not have it.
 pub(crate) type Selector = (Box<[u8]>, Option<Vec<u8>>);
 
 /// Request fields that selected a response, with their values.

@@ -1,5 +1,5 @@
-//! Verifier and session tickets of one handshake that requests a client certificate. A ticket ends with the first
-//! certificate to expire of the chain that was verified when the session began.
+//! Verifier and session tickets of one handshake that requests a client certificate. A ticket is valid
+//! until a certificate of the chain expires that was verified when the session began.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::resumption::TicketCipher;
 
-/// Size of the end of validity that precedes a session in its ticket.
+/// Size in bytes of the end of validity, which precedes the session in a ticket.
 const END_LENGTH: usize = 8;
 
 /// Session tickets of one handshake.

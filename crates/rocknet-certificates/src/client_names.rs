@@ -1,4 +1,4 @@
-//! Names of client certificates, as rules compare them.
+//! Names of client certificates, in the form that certificate rules compare.
 
 use ::aws_lc_rs::digest;
 use rocknet_config::model::{ClientNames, DistinguishedName, NameAttribute, RelativeName};

@@ -50,7 +50,7 @@ pub struct ClientVerification {
     /// Hash of the authorities and lists.
     digest: Vec<u8>,
     secrets: Arc<TicketSecrets>,
-    /// Ciphers of session tickets, of sites that require a certificate and of those that do not.
+    /// Ciphers of session tickets: first of sites that do not require a certificate, then of sites that do.
     tickets: [OnceLock<Arc<TicketCipher>>; 2],
 }
 
@@ -256,7 +256,8 @@ impl ClientVerification {
         })
     }
 
-    /// Returns the configuration of one handshake: `base` with the request for a client certificate.
+    /// Returns the configuration of one handshake: `base` with the request for a client certificate. Returns `None` if the
+    /// TLS library does not support `versions`.
     pub(super) fn configure(
         &self,
         base: &ServerConfig,

@@ -32,7 +32,7 @@ pub enum TargetPart<'t> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaptureNames {
     has_star: bool,
-    /// Number of groups that every path pattern has; `None` if a pattern is not a regular expression.
+    /// Number of groups that every path pattern has; `None` without patterns, or if one is not a regular expression.
     group_count: Option<usize>,
     names: Vec<String>,
 }
@@ -112,8 +112,8 @@ impl CaptureNames {
         parts
     }
 
-    /// Returns the capture that a text in braces stands for; `None` for another text. `*` and numbers are captures even
-    /// if the conditions do not provide them.
+    /// Returns the capture that a text in braces stands for; `None` for another text. `*` and numbers of one or two
+    /// digits are captures even if the conditions do not provide them.
     fn capture(&self, name: &str) -> Option<Capture> {
         if name == "*" {
             return Some(Capture::Star);

@@ -71,7 +71,8 @@ impl Check<'_> {
     }
 
     /// Returns true if there are errors other than site errors. A full report stores no more errors, but site errors
-    /// are still counted. The result may then be false although there are other errors.
+    /// are still counted. The result may then be false although there are other errors. This does no harm: callers only
+    /// decide by it about a further finding, which a full report does not store.
     pub fn has_other_errors(&self) -> bool {
         self.report.errors() > self.site_error_count
     }

@@ -8,16 +8,18 @@ use crate::environment::PasswordFileFinding;
 use crate::finding::Severity;
 use crate::htpasswd::{Stamp, finding};
 
-/// Maximum number of keys in a file.
+/// Maximum number of keys in a file. A change of keys needs two, and the key of a URL is found by comparing its
+/// identifier with each.
 pub const MAX_KEYS: usize = 64;
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of a file, in bytes: enough for [`MAX_KEYS`] keys of the maximum length, with comments.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// Maximum length of an identifier, in bytes.
+/// Maximum length of an identifier, in bytes. It is short because it is a part of each URL.
 pub const MAX_ID_BYTES: usize = 32;
 
-/// Length of a secret, in bytes. The shortest has 128 bits if it is random and hexadecimal.
+/// Length of a secret, in bytes. The shortest has 128 bits if it is random and hexadecimal. The maximum only
+/// rejects what is surely a mistake.
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 32..=512;
 
 /// A key as written.

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Maximum number of characters of a reason on a terminal.
+/// Maximum number of characters of an address or a reason on a terminal.
 const MAX_SHOWN: usize = 60;
+
+/// Maximum number of characters of the path or the error of a file on a terminal.
+const MAX_FILE_SHOWN: usize = 200;
 
 /// Bans of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -158,13 +161,13 @@ impl fmt::Display for BanListText<'_> {
             writeln!(f, "and {} more", text::count(more))?;
         }
         for file in &list.files {
-            let name = text::sanitized(&file.file, 200);
+            let name = text::sanitized(&file.file, MAX_FILE_SHOWN);
             write!(f, "{name}: {} entries", text::count(file.entries))?;
             if file.skipped_lines > 0 {
                 write!(f, ", {} lines skipped", text::count(file.skipped_lines))?;
             }
             if let Some(error) = &file.error {
-                write!(f, ", cannot be read: {}", text::sanitized(error, 200))?;
+                write!(f, ", cannot be read: {}", text::sanitized(error, MAX_FILE_SHOWN))?;
             }
             writeln!(f)?;
         }

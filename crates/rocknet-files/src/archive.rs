@@ -32,7 +32,8 @@ use stream::ArchiveStream;
 pub use limit::ArchiveLimit;
 pub use request::ArchiveRequest;
 
-/// Delay in seconds after which a client may retry if the server makes as many archives as it may.
+/// Value of `Retry-After`, in seconds, if the server or the client has as many archives as it may. The value is a guess,
+/// because the end of a download depends on its client.
 const RETRY_AFTER_S: &str = "10";
 
 /// Scans a folder and returns the response with its archive. If the future is dropped, the scan ends after its current
@@ -72,6 +73,7 @@ pub async fn respond(
         .with("Cache-Control", "no-store")
         .with("Accept-Ranges", "none")
         .body(Body::Stream(Box::new(stream)));
+    // An archive gets no content coding, which would remove its length.
     response.is_negotiated = true;
     response
 }

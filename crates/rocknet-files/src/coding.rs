@@ -23,7 +23,8 @@ const BROTLI_OUTPUT: usize = 4096;
 /// the small window (all measured). The window of gzip is always 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// For content that is encoded once and cached, and for files.
+    /// For whole content, whose encoder exists only during one call, and for files, of which a server encodes only a few
+    /// at the same time.
     Large,
     /// For streams, whose encoders use memory until their clients have received the response.
     Small,

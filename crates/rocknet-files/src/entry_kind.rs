@@ -61,11 +61,12 @@ impl Entry {
     }
 }
 
-/// Returns true if the file at `relative` below the root is a fallback for `path`. A fallback is neither the file that
-/// `path` names, nor the index file of the folder that `path` names, nor the file whose name is `path` with an
-/// extension. Only the beginning of `relative` is compared, so `about-us.html` is not a fallback for `/about` either.
-pub fn is_fallback(relative: &[u8], path: &str) -> bool {
-    !relative.starts_with(path.trim_matches('/').as_bytes())
+/// Returns true if a file is a fallback for `path`. `file`: path of the file in the site, without its leading slash. A
+/// fallback is neither the file that `path` names, nor the index file of the folder that `path` names, nor the file
+/// whose name is `path` with an extension. Only the beginning of `file` is compared, so `about-us.html` is not a fallback
+/// for `/about` either.
+pub fn is_fallback(file: &[u8], path: &str) -> bool {
+    !file.starts_with(path.trim_matches('/').as_bytes())
 }
 
 /// Like [`is_fallback`], for a script.

@@ -10,7 +10,7 @@ use crate::disk_lookup::DiskLookup;
 use crate::failure_log;
 use crate::tree::Tree;
 
-/// The lookup failed, so it is not known whether the file exists. The reason was logged.
+/// The lookup failed, so it is not known whether the file exists. The reason was logged, unless the lookup would block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupFailed;
 

@@ -276,6 +276,7 @@ pub fn variant(
         // Ranges always apply to the plain variant.
         fields.remove("Accept-Ranges");
     }
+    // `None`: no request is known, because the heads are cached. Fields with placeholders are left out here.
     apply_to_head(&tree.filters, &tree.route, None, status, &mut fields);
     apply_to_head(&tree.filters, &tree.route, None, status, &mut short);
     Variant {

@@ -32,7 +32,7 @@ impl ServerPlace {
     /// All places.
     pub const ALL: [ServerPlace; 3] = [ServerPlace::Here, ServerPlace::Socket, ServerPlace::Address];
 
-    /// Returns the name in the file.
+    /// Returns the name in `server.toml`, the file of the place.
     pub fn name(self) -> &'static str {
         match self {
             ServerPlace::Here => "here",
@@ -55,7 +55,7 @@ pub enum PlaceProblem {
     Token,
 }
 
-/// Place of the server, with what the user has typed.
+/// Place of the server, with what the user has typed. The worker keeps it in the file `server.toml`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Elsewhere {
     pub place: ServerPlace,

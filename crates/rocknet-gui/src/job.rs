@@ -75,7 +75,7 @@ pub enum Query {
 pub enum Job {
     /// Looks for the server at once, without waiting for the next second.
     Connect,
-    /// Connects to another server from now on, and writes its place to the file.
+    /// Connects to another server from now on, and saves its place.
     UseServer(Elsewhere),
     /// Starts a server, and connects to it.
     Start(Starter),
@@ -232,7 +232,7 @@ pub struct Poll {
 /// Report of the worker thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
-    /// Address of the server as stored in the file.
+    /// Place of the server, as it was saved.
     Place(Elsewhere),
     /// A server was found at this control socket, or at this address.
     Connected(PathBuf),
@@ -246,14 +246,14 @@ pub enum Report {
     /// A server is being started.
     Starting,
     StartFailed(StartFailure),
-    /// The system has not permitted to start, stop or restart a unit. The command does so with root's rights.
+    /// The system has refused to start, stop or restart a unit. The text is a command that does so with root's rights.
     Refused(String),
     /// Ways to start and stop a server, if they have changed.
     Ways(Ways),
     /// Colour scheme that the desktop prefers; `None` if it has no preference.
     Desktop(Option<ColorScheme>),
-    /// The server of this program was started. A port of the first page that was taken, the program that holds it
-    /// (empty if it is not known), and the port in its place.
+    /// The server was started. If another program held a port of the first page: this port, the name of the other
+    /// program (empty if it is not known), and the port that is used instead.
     Started(Option<(u16, String, u16)>),
     /// The server was started for the first time, so its first page is shown in the browser.
     FirstStart,

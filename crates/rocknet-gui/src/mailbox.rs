@@ -10,10 +10,10 @@ use rocknet_control::logs::LogEvent;
 
 use crate::job::{Poll, Report};
 
-/// Maximum number of log lines that wait, which the window would keep.
+/// Maximum number of log lines that wait. The window keeps no more either.
 const MAX_LINES: usize = 2_000;
 
-/// Maximum size of the waiting log lines in bytes.
+/// Maximum size of the waiting log lines in bytes: two of the largest batches of the worker.
 const MAX_BYTES: usize = 2 << 20;
 
 /// Reports that wait for the window. A newer state or list replaces the one that waits, and log lines are merged.
@@ -65,7 +65,8 @@ fn changes_server(report: &Report) -> bool {
     matches!(report, Report::Connected(_) | Report::Absent(_) | Report::Place(_))
 }
 
-/// Returns true for a state or a list that the worker sends again and again, and for log lines.
+/// Returns true for a state or a list that the worker sends again and again, and for log lines. Other reports are rare,
+/// or follow a job of the window.
 fn is_replaceable(report: &Report) -> bool {
     matches!(
         report,

@@ -179,6 +179,7 @@ impl Program {
         {
             let is_awaited = matches!(report, Report::Desktop(_));
             let effects = self.model.report(report);
+            // A report quits only after an act of the user, so the result is of no interest here.
             self.carry_out(effects);
             if is_awaited {
                 break;
@@ -198,6 +199,7 @@ impl Program {
     /// Handles the acts of the user and the reports that have arrived. Returns false to quit.
     fn step(&mut self) -> bool {
         self.notice_return();
+        // Notices need no finer time than seconds.
         let now = Duration::from_secs(self.began.elapsed().as_secs());
         self.model.tick(now);
         while let Some(act) = self.window.as_ref().and_then(Window::next_act) {
@@ -215,8 +217,8 @@ impl Program {
         true
     }
 
-    /// Handles the reports that have arrived, while a menu is open. Of the window, only what cannot contain the menu
-    /// is drawn. Acts of the user wait until the menu is closed.
+    /// Handles the reports that have arrived, while a menu is open. Only the parts of the window that cannot own the
+    /// menu are updated. Acts of the user wait until the menu is closed.
     fn step_beside_menu(&mut self) {
         self.model.tick(Duration::from_secs(self.began.elapsed().as_secs()));
         self.has_ended |= !self.take_reports();
@@ -236,6 +238,7 @@ impl Program {
         true
     }
 
+    /// Carries out the effects of an act or a report. Returns false to quit.
     fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
         for effect in effects {
             match effect {

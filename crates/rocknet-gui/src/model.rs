@@ -129,7 +129,7 @@ pub struct Model {
     pub log: LogView,
     pub level: Option<Level>,
     pub draft: Option<Draft>,
-    /// Row that is selected in the list of keys, while it is shown.
+    /// Row that is selected in the list of keys (F1), while the list is shown.
     pub shown_keys: Option<String>,
     /// Chooser of folders, while it is open.
     pub chooser: Option<FolderChooser>,
@@ -157,7 +157,7 @@ pub struct Model {
     /// Number of the change whose differences are shown.
     pub opened_change: Option<u64>,
     pub notice: Option<Notice>,
-    /// Row that is selected on each page other than the websites.
+    /// Row that is selected on each page other than the websites, by `PageName as u8`.
     pub selected: BTreeMap<u8, String>,
     /// Revision after the last change of this window, which an undo takes back.
     undo: Option<String>,
@@ -167,7 +167,7 @@ pub struct Model {
     pub refused_undo: Option<RefusedUndo>,
     /// Websites whose change is in progress.
     changing: BTreeSet<String>,
-    /// Number of the last check of a draft.
+    /// Number of the last check of a draft, a form or a text.
     last_check: u64,
     /// Time of the latest act or report, since the start of the program.
     now: Duration,
@@ -250,13 +250,15 @@ impl Model {
             Link::Starting => self.ways.may_ask(self.starter()),
             Link::Stopping => {
                 let unit = self.ways.running_unit.map(Starter::Unit);
+                // Without polkit, the server is stopped by the control API, which needs no password.
                 unit.is_some_and(|unit| self.ways.may_ask(unit)) && self.ways.no_restart().is_none()
             }
             _ => false,
         }
     }
 
-    /// Returns true if the server can be restarted: a server that does not reply only by the unit that runs it.
+    /// Returns true if the server can be restarted. A server that does not reply can be restarted only by the unit that
+    /// runs it.
     pub fn can_restart(&self) -> bool {
         let is_restartable = match &self.link {
             Link::Online(_) => true,
@@ -302,10 +304,12 @@ impl Model {
         });
     }
 
+    /// Shows a notice of a success. `can_undo`: the notice offers to take the change back.
     fn tell(&mut self, text: String, can_undo: bool) {
         self.notice = Some(Notice::new(text, false, can_undo, self.now));
     }
 
+    /// Shows a notice of a failure.
     fn complain(&mut self, text: String) {
         self.notice = Some(Notice::new(text, true, false, self.now));
     }

@@ -132,7 +132,7 @@ fn contents(model: &Model) -> Screen {
         return keys::screen(model, selected);
     }
     let screen = match model.page {
-        // Before the states without a server, which do not answer the question: the page could not be left.
+        // The question comes before the states without a server, because the page cannot be left without an answer.
         _ if model.question() == Some(Question::Leave) => questions::screen(model, &Question::Leave),
         PageName::Settings => return settings::screen(model),
         PageName::Databases => databases::screen(model),

@@ -68,6 +68,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub fn start(options: Options, report: impl Fn(Report) + Send + 'static) -> Sender<Job> {
     let (sender, jobs) = channel();
     thread::spawn(move || {
+        // The command line takes precedence over the saved place.
         let reads_place = options.socket.is_none() && options.config.is_none();
         let mut worker = Worker::new(options, report);
         if reads_place {
@@ -99,9 +100,10 @@ struct Worker {
     desktop: SchemeQuery,
     /// Ways to start and stop a server, as they were reported.
     ways: Ways,
-    /// Process id of the server at the last search for ways; 0 without a server, `None` before the first search.
+    /// Process id of the server at the last search for ways; 0 without a server. `None`: the ways are searched for at
+    /// the next poll.
     looked_for: Option<u32>,
-    /// True after the first search for ways.
+    /// True after the first search for ways. `looked_for` is also `None` before a repeated search.
     has_looked: bool,
     services: ServiceState,
     slow: SlowJobs,
@@ -203,6 +205,7 @@ impl Worker {
             Job::UseServer(place) => self.use_server(&place),
             Job::Start(starter) => self.start(starter),
             Job::StartAt(from, to) => self.start_at(from, to),
+            // A server that goes on was reported already.
             Job::Stop => drop(self.stop()),
             Job::Restart => self.restart(),
             Job::Upgrade => self.upgrade(),

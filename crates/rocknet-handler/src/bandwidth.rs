@@ -124,7 +124,8 @@ impl Pace {
     fn new(limit: BandwidthLimit, now: u64) -> Pace {
         Pace {
             rate: limit.rate,
-            // The bandwidth of the first 250 ms is available at once.
+            // The first `after` bytes are not limited. The bandwidth of the first 250 ms, the longest tick, is available at
+            // once, so that the response does not begin with a wait.
             allowance: limit.after.saturating_add(limit.rate / 4),
             at: now,
         }

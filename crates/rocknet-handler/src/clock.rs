@@ -88,7 +88,7 @@ impl Clock {
         self.uptime_ms.get()
     }
 
-    /// Returns the source of the time, for work that continues after a call.
+    /// Returns the source of the time, for values that outlive the borrow of the clock, such as response bodies.
     pub fn source(&self) -> &TimeSource {
         &self.source
     }

@@ -17,7 +17,8 @@ use crate::route::Route;
 /// Maximum length of an origin in bytes. Browsers send scheme, host and port.
 const MAX_ORIGIN: usize = 512;
 
-/// Maximum length of the lists of a preflight request in bytes.
+/// Maximum length in bytes of the method and of the list of fields in a preflight request, which the response repeats.
+/// Longer ones are ignored.
 const MAX_LIST: usize = 4_096;
 
 const ALLOW_ORIGIN: &str = "Access-Control-Allow-Origin";

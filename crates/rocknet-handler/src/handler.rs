@@ -80,7 +80,8 @@ pub trait Reuse {
     /// Returns the uptime in milliseconds from which the handler has other header fields, such as another `Age`.
     fn valid_until_ms(&self) -> u64;
 
-    /// Returns true if the handler sends this response, whole, in response to a GET or HEAD request.
+    /// Returns true if the handler would send this response, whole, to `request`. The server has checked that the
+    /// method is GET or HEAD.
     fn applies_to(&self, request: &ExchangeRef<'_>) -> bool;
 
     /// Returns true if the response is made from this stored one.

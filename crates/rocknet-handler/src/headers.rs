@@ -75,7 +75,8 @@ fn permits_caching(name: &str, value: &str) -> bool {
     })
 }
 
-/// Adds `Server` unless it is set. Called instead of the filters for a response whose route is unknown.
+/// Adds `Server` unless it is set. For a response whose route is unknown, the server calls this function instead of the
+/// filters.
 pub fn apply_server(fields: &mut FieldList) {
     if !fields.contains(KnownField::Server) {
         fields.add_const(&SERVER_LINE);

@@ -39,7 +39,7 @@ pub struct Response {
     /// Outcome of the request in the response cache in the words of nginx, such as `HIT`, for the access log; empty
     /// without a cache.
     pub cache_status: &'static str,
-    /// Stored response that this one is the whole of; `None` for another body.
+    /// Stored response whose whole body is the body of this response; `None` for any other body.
     pub stored: Option<Arc<dyn Stored>>,
     /// True if an error status is no sign of misbehaviour of the client, so that it does not count for bans.
     pub is_no_offence: bool,

@@ -63,8 +63,8 @@ impl CodedForms {
     pub fn set(&self, coding: Coding, form: Option<&Bytes>) {
         let size = form.map_or(0, Bytes::len);
         let Some(position) = position(coding) else { return };
-        let is_free = position > 0 && self.forms[0].get().is_none();
-        let reserved = if is_free { self.size / 2 } else { 0 };
+        let is_first_missing = position > 0 && self.forms[0].get().is_none();
+        let reserved = if is_first_missing { self.size / 2 } else { 0 };
         let take = |room: usize| room.checked_sub(size).filter(|left| size == 0 || *left >= reserved);
         if self.forms[position].get().is_some()
             || self

@@ -207,6 +207,7 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
         ("", _) => {
             let message = "every host is redirected to its own https:// by each site with TLS; add the hosts as sites";
             host.note(NoteKind::NotTranslated, message.to_owned());
+            // Without a redirect, the site must not serve its content without TLS.
             host.site
                 .settings
                 .set_default("deny", Value::text("all"), host.site.line);

@@ -17,7 +17,8 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of bytes of all files.
 const MAX_TOTAL_BYTES: usize = 4 * crate::MAX_BYTES;
 
-/// Maximum number of directives that are inserted. A file counts each time that it is included.
+/// Maximum number of directives that are inserted. A file counts each time that it is included, because files that
+/// include others several times multiply the directives.
 const MAX_INSERTED: usize = 100_000;
 
 /// A directive that includes files.

@@ -2,15 +2,15 @@
 
 use rocknet_config::model::RegexPattern;
 
-/// Maximum number of patterns of one expression.
+/// Maximum number of patterns of one expression, as in the check of the configuration.
 const MAX_PATTERNS: usize = 64;
 
 /// Patterns that match the paths of an expression, apart from `difference`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
-    /// Patterns for longer names that begin with the path, such as `/api2` for `^/api`. The expression matched these
-    /// names, too. The patterns do not match paths below these names.
+    /// Patterns for longer names that begin with the path, such as `/api*` for `^/api`. The expression matched these
+    /// names, too, and paths below them, which these patterns do not match.
     pub beginnings: Vec<String>,
     /// Difference between the paths that the patterns and the expression match, if there is one.
     pub difference: Option<&'static str>,

@@ -34,7 +34,8 @@ fn lan(mut all: Vec<InterfaceAddress>) -> Vec<IpAddr> {
     all.retain(|found| is_reachable(&found.address));
     let is_virtual = |found: &InterfaceAddress| {
         let starts_with = |names: &[&str]| names.iter().any(|name| found.interface.starts_with(name));
-        // A machine may have its only network at a bridge. A tunnel can have the default route, but leads elsewhere.
+        // A bridge with the default route counts as the network of the machine. A tunnel never does, because it leads
+        // elsewhere.
         starts_with(&TUNNELS) || !found.is_default && starts_with(&VIRTUAL)
     };
     if !all.iter().all(is_virtual) {

@@ -1,7 +1,7 @@
 //! Bandwidth that the responses of a key share, such as those to one client.
 //!
 //! The bucket of a key holds the bandwidth of one second, and each response takes its bytes from the bucket before it
-//! sends them. Without a further rule, the response that asks first would take the bytes of all others. Therefore:
+//! sends them. Without a further rule, the first response that takes bytes would leave none for the others. Therefore:
 //! - Each response has a credit that grows with time, divided by the number of responses of the key. One half of the
 //!   bucket is reserved for the credits, which are together never larger.
 //! - The other half is free for every response. It fills if some responses need less than their part, because their
@@ -38,6 +38,7 @@ pub struct BandwidthPart {
     credit: u64,
     /// Time up to which `credit` has grown.
     at: u64,
+    /// Counts the response; `None` only beyond `u32::MAX` responses of the key.
     _permit: Option<ConnectionPermit>,
 }
 
@@ -97,7 +98,7 @@ impl BandwidthPart {
     /// Returns bytes that were taken and not sent.
     pub fn give_back(&mut self, bytes: u64) {
         let time = time_of(self.rate, bytes);
-        // A bucket that is missing is full.
+        // A bucket that is missing is full, and with `u64::MAX` as the current time it is not created.
         self.table
             .buckets
             .update(self.key, u64::MAX, |full_at| *full_at = full_at.saturating_sub(time));

@@ -14,7 +14,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Number of shards, which are locked separately.
 const SHARDS: usize = 16;
 
-/// Maximum number of entries in one shard.
+/// Maximum number of entries in one shard, which makes 100,000 for the table.
 const MAX_OF_SHARD: usize = 6_250;
 
 /// Number of entries that are removed from a full shard.

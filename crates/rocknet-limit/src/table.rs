@@ -34,11 +34,12 @@ pub const MAX_KEYS: usize = SHARDS * MAX_SETS * WAYS;
 /// Maximum number of bytes of one table.
 pub const MAX_BYTES: usize = MAX_KEYS * size_of::<Bucket>();
 
-/// Number of sets that all tables of a server may have together, beyond the first ones of each shard.
+/// Number of sets that all tables of one budget may have together, beyond the first ones of each shard: as many as eight
+/// tables of the maximum size have.
 const BUDGET_SETS: usize = 8 * SHARDS * MAX_SETS;
 
-/// Memory that the tables of a server share. A site with many keys cannot use up the memory for the others, because
-/// every table has its first sets, and drops buckets when it cannot grow.
+/// Memory that several tables share, such as those of all limits of a server. A site with many keys cannot use up the
+/// memory for the others, because every table has its first sets, and drops buckets when it cannot grow.
 #[derive(Debug)]
 pub struct Budget {
     /// Number of sets that tables may still add.
@@ -196,7 +197,7 @@ impl Shard {
         Some(key as usize & self.sets.len().checked_sub(1)?)
     }
 
-    /// Stores a new bucket in place of the one that is full first. `key`: hash that is not in the shard.
+    /// Stores a new bucket, whose key is not in the shard yet, in place of the one that is full first.
     fn insert(&mut self, bucket: Bucket, now: u64, budget: &Budget) {
         if self.sets.is_empty() {
             self.sets = vec![Default::default(); FIRST_SETS];
@@ -207,7 +208,7 @@ impl Shard {
                 return;
             };
             // A bucket that is full equals a missing one.
-            if first.full_at <= now || !self.sets_can_double(budget) {
+            if first.full_at <= now || !self.take_memory_to_double(budget) {
                 if let Some(first) = self.sets[at].iter_mut().min_by_key(|bucket| bucket.full_at) {
                     *first = bucket;
                 }
@@ -218,7 +219,7 @@ impl Shard {
     }
 
     /// Takes the memory for twice the sets; returns false if too little is left.
-    fn sets_can_double(&self, budget: &Budget) -> bool {
+    fn take_memory_to_double(&self, budget: &Budget) -> bool {
         self.sets.len() < MAX_SETS && budget.take(self.sets.len())
     }
 

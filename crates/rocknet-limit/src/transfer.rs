@@ -111,6 +111,7 @@ impl TransferWriter {
     ) {
         let begin = self.bytes.len();
         self.head(kind, N, name, 0);
+        // The section that ends the transfer has to fit too.
         let (bytes, max) = (&mut self.bytes, self.max.saturating_sub(SECTION_HEAD_SIZE));
         let (mut count, mut is_full) = (0_u64, bytes.len() > max);
         write_records(&mut |record| {
@@ -260,6 +261,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
+/// Writes the end of a sentence about the entries of the transfer.
 impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

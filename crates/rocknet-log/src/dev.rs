@@ -53,7 +53,7 @@ fn style(status: u16) -> &'static [u8] {
     }
 }
 
-/// Appends a duration with two or three digits.
+/// Appends a duration in milliseconds or, from one second on, in seconds.
 fn duration(micros: u64, out: &mut Vec<u8>) {
     // Errors are ignored, because writing to memory does not fail.
     let _ = match micros {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::sites::NamedRun;
 
-/// Maximum number of followers. Further ones get the recent lines only.
+/// Maximum number of followers. Each can hold 1 MiB of lines in memory. Further ones get the recent lines only.
 pub const MAX_FOLLOWERS: usize = 16;
 
 /// Maximum number of batches ([`FollowedLines`]) that wait for a slow follower. Lines beyond that count as lost for

@@ -75,7 +75,7 @@ pub(super) enum Command {
     Add(OutputTarget, Option<Output>),
     /// The current configuration names this log.
     Use(u32),
-    /// A new configuration begins, which names no log yet.
+    /// A new configuration begins. It names only the error log, which was selected before, until `Use` or `Add` follow.
     Begin,
     /// Selects the error log; `None` if it is off.
     Errors(Option<u32>),

@@ -70,7 +70,7 @@ pub struct AccessWriter {
     shared: Arc<Shared>,
     messages: SyncSender<Message>,
     stamps: Stamps,
-    /// Formats of operators, by number; those that were known when a new one was last needed.
+    /// Formats of operators, by number: a copy, renewed when a record needs a format that it lacks.
     formats: Vec<Arc<CustomFormat>>,
     /// One slot for each destination.
     slots: Vec<Slot>,

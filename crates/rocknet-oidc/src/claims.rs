@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::session::LoginSession;
 
-/// Maximum length of a value that a session keeps, in bytes.
+/// Maximum length of a value that a session keeps, in bytes: that of `sub` (OpenID Connect Core 1.0 §2).
 const MAX_VALUE: usize = 255;
 
 /// Maximum number of groups that a session keeps.

@@ -6,8 +6,8 @@ use crate::{Claims, KeyRing, LoginSession, PendingLogin, ProviderMetadata, Signi
 /// Parses any bytes as each message that a browser or a provider sends. None of them is accepted as signed or sealed.
 pub fn messages(data: &[u8]) {
     let ring = KeyRing::random(1_000).expect("the system provides random numbers");
-    for value in ["rocknet-a", "a"] {
-        if let Some(sealed) = cookies::read(&[data], value) {
+    for name in ["rocknet-a", "a"] {
+        if let Some(sealed) = cookies::read(&[data], name) {
             assert_eq!(ring.open("a", &sealed, 1_000), None);
         }
     }

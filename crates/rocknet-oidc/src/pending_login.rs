@@ -90,7 +90,8 @@ impl PendingLogin {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Returns true if the login began less than [`LOGIN_TIME_S`] ago, or at most 60 seconds in the future.
+    /// Returns true if the login began less than [`LOGIN_TIME_S`] ago. It may have begun up to 60 seconds in the future,
+    /// because clocks are adjusted.
     pub fn is_current(&self, now: u64) -> bool {
         now < self.created.saturating_add(LOGIN_TIME_S) && self.created <= now.saturating_add(60)
     }

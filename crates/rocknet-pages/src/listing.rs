@@ -21,7 +21,7 @@ pub use readme::{MAX_README, rank as readme_rank};
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; \
     script-src 'sha256-XmlXrJpkaumCV5R16jJ+DLJ2WNxxjzRNhFNq+oDRFEw='; base-uri 'none'; form-action 'self'";
 
-/// Script that filters the names of a listing while the user types. The page works without it.
+/// Script that filters the elements with `data-e` by their names while the user types. The page works without it.
 pub const SCRIPT: &str = include_str!("assets/listing.js");
 
 /// A directory to list. `entries` may have any order, because the listing sorts them.

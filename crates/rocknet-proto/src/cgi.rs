@@ -15,7 +15,8 @@ use crate::status::Status;
 /// Maximum size of a head in bytes: enough for applications that set dozens of cookies. The caller of [`find_head_end`]
 /// enforces it.
 pub const MAX_HEAD_SIZE: usize = 64 * 1024;
-/// Maximum number of fields of a head, not counting `Status`.
+/// Maximum number of fields of a head, not counting `Status`. It bounds the list of fields, which a head of very short
+/// lines could make many times larger than the head.
 pub const MAX_FIELDS: usize = 256;
 
 /// Returns the position after the head in the received bytes of a response; `None` if the head is incomplete. `from` is

@@ -16,7 +16,7 @@ use rocknet_handler::background::Background;
 use rocknet_handler::port_exhaustion;
 use rocknet_log::throttle::Cause;
 
-/// Interval of lookups for a name whose TTL is not known.
+/// Interval of lookups for a name whose TTL is not known, for example because the name is in `/etc/hosts`.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum lookup interval by TTL, so that a TTL of zero does not cause permanent queries.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -65,6 +65,7 @@ impl BackgroundTasks {
         }
         for task in tasks {
             if !self.0.send(task) {
+                // This affects only names. An upstream with an address is used without health checks.
                 upstream.set_resolution(Resolution::Failed("cannot start the thread for lookups".into()));
             }
         }

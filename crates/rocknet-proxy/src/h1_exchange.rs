@@ -294,6 +294,7 @@ impl H1Exchange {
                 Poll::Pending => return Ok(SendState::WaitsForClient),
                 Poll::Ready(Ok(Some(chunk))) => {
                     self.body_taken = true;
+                    // For an empty chunk, `begin_data` writes nothing, because a chunk of length 0 would end the body.
                     engine
                         .begin_data(chunk.len() as u64, out.buffer())
                         .map_err(ProxyError::Encode)?;

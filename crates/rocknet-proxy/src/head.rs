@@ -36,7 +36,8 @@ pub struct ResponseHead {
     /// Length of the response body in bytes, if it is known. In a response without a body, such as one to HEAD, it is
     /// the value of `Content-Length`.
     pub length: Option<u64>,
-    /// Value of `Date`, which is not forwarded.
+    /// Value of `Date` in seconds since 1970; `None` without a valid one. The field is not forwarded, but the response
+    /// cache needs its value.
     pub date: Option<u64>,
 }
 

@@ -33,7 +33,7 @@ struct IdleConnections {
     upstream: Weak<Upstream>,
     /// Ordered by last use; the most recently used connection is at the back.
     connections: VecDeque<Box<H1Connection>>,
-    /// Idle timeout in milliseconds.
+    /// Idle timeout in milliseconds. Proxies that share the upstream may have different ones; the last use sets it.
     idle_ms: u64,
 }
 

@@ -93,6 +93,7 @@ impl Proxy {
     ///
     /// Returns a message for the operator if the TLS settings cannot be used.
     pub fn new(model: &model::Proxy, upstreams: &Arc<Upstreams>, send_stall: Duration) -> Result<Proxy, String> {
+        // All upstreams with TLS have the same version of HTTP, because only the key `http2` of the proxy sets it.
         let mut tls_members = model.to.iter().filter(|to| to.upstream.is_secure);
         let tls = tls_members
             .next()

@@ -2,7 +2,8 @@
 //! `Content-Location`, `Refresh`, and the path and domain of cookies.
 //!
 //! An address at the upstream itself becomes a path, so that it is correct for any scheme, host and port that the
-//! client used, and behind further proxies. A response without such fields costs one bit test each.
+//! client used, and behind further proxies. A response without such fields costs one bit test for each of the
+//! four names.
 
 mod cookie;
 mod origin;
@@ -77,7 +78,8 @@ impl ResponseRewrite {
 
     /// Returns the new form of an address in a redirect; `None` if it stays.
     fn address(&self, address: &str, origin: &Origin<'_>) -> Option<String> {
-        // A scheme alone does not make an address of the upstream itself public.
+        // A pair that replaces only the scheme does not apply to an address of the upstream itself, because the result
+        // would still name the upstream.
         let is_own = self.redirects.is_automatic && origin.is_own_address(address);
         let mut pairs = self.redirects.pairs.iter();
         match pairs.find(|(from, _)| begins_with(address, from) && !(is_own && is_scheme(from))) {
@@ -89,14 +91,14 @@ impl ResponseRewrite {
 }
 
 /// Returns true if an address begins with `start`. A beginning ends at a segment, so that `http://app` is not the
-/// beginning of `http://app.evil.example`. A beginning that is a scheme (`http://`) ends after its slashes. A beginning
-/// that is empty is that of all absolute paths.
+/// beginning of `http://app.evil.example`. A scheme (`http://`) is a beginning of every address that continues after
+/// its slashes. An empty `start` is a beginning of every absolute path.
 fn begins_with(address: &str, start: &str) -> bool {
     if start.is_empty() {
         // An address with two slashes has a host. One without a slash is relative to the path of the request.
         return address.starts_with('/') && !address.starts_with("//");
     }
-    // Schemes and hosts do not distinguish case. Paths do, but two paths that differ only in case are one mistake.
+    // Schemes and hosts do not distinguish case. Paths do, but here, paths that differ only in case count as equal.
     let rest = address
         .get(..start.len())
         .filter(|head| head.eq_ignore_ascii_case(start))

@@ -120,6 +120,8 @@ fn is_about_client_certificate(alert: AlertDescription) -> bool {
     )
 }
 
+/// Returns true for the errors that rustls reports if the received bytes are no TLS record, such as a response in clear
+/// text.
 fn is_not_tls(message: &InvalidMessage) -> bool {
     matches!(
         message,

@@ -17,7 +17,7 @@ use rocknet_blocking::queue::{Queue, Ticket, Urgency};
 use rocknet_handler::breaker::Rules;
 
 /// Number of ticks after which a waiting request itself checks for capacity, because nothing wakes it when a breaker
-/// admits requests again.
+/// admits requests again. With ticks of 250 ms, this is one second.
 const RECHECK_TICKS: u32 = 4;
 
 /// Requests of all workers that wait for the same upstreams. For each priority the number of requests is bounded.

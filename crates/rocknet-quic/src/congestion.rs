@@ -54,7 +54,8 @@ pub(crate) fn permit_close(controller: &dyn Controller) {
 /// State of one path. Windows are in bytes.
 #[derive(Clone)]
 struct Cubic {
-    /// Shared by the clones of one controller, because `quinn-proto` gives access to a clone only.
+    /// Set by [`permit_close`]. Shared by the clones of one controller, because only a clone can be converted to this
+    /// type.
     is_closed: Arc<AtomicBool>,
     /// Maximum payload of a datagram in bytes.
     mtu: u64,

@@ -119,6 +119,7 @@ impl Connection {
         // Replies of the endpoint, such as new connection IDs, are in the datagrams that are sent next.
         self.pass_endpoint_events();
         let is_flushed = self.send(context.waker());
+        // `quinn-proto` recommends polling for these events after sending.
         self.pass_endpoint_events();
         if !self.inner.is_drained()
             && let Some(timeout) = self.inner.poll_timeout()

@@ -33,10 +33,12 @@ use crate::trace::{ConnectionTrace, OpenTrace};
 /// Maximum number of receive calls in one poll, before other tasks run. One call receives up to 8 batches of up to 64
 /// datagrams.
 const RECEIVES_PER_POLL: u32 = 2;
-/// Number of handshakes in progress from which on a new client first has to prove that it receives datagrams at its
-/// address (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every client.
+/// Number of handshakes in progress at one endpoint from which on a new client first has to prove that it receives
+/// datagrams at its address (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every
+/// client.
 pub const RETRY_THRESHOLD: usize = 256;
-/// Maximum number of handshakes in progress. Further connections are refused.
+/// Maximum number of handshakes in progress at one endpoint. Further connections are refused, because a handshake
+/// occupies up to 64 KiB.
 pub const MAX_HANDSHAKES: usize = 1024;
 
 /// QUIC endpoint of one worker.

@@ -27,7 +27,7 @@ pub(crate) struct ForwardedDatagram {
     pub bytes: Vec<u8>,
 }
 
-/// Inboxes of all workers of a server that have a UDP socket, by their numbers. Clones refer to the same inboxes.
+/// Inboxes of all workers of this process that have a UDP socket, by their numbers. Clones refer to the same inboxes.
 #[derive(Clone, Default)]
 pub struct Forwarding {
     /// Workers by number. A number is free if its inbox was dropped.
@@ -136,7 +136,7 @@ impl WorkerInbox {
         self.number
     }
 
-    /// Returns the inboxes of all workers of the server.
+    /// Returns the inboxes of all workers of this process.
     pub(crate) fn forwarding(&self) -> &Forwarding {
         &self.forwarding
     }

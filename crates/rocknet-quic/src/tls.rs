@@ -266,8 +266,8 @@ fn read_handshake(tls: &mut ServerConnection, bytes: &[u8]) -> Result<(), Transp
 /// Wraps handshake bytes into TLS records. QUIC has no records, but the parser of rustls expects them.
 fn as_records(handshake: &[u8]) -> Vec<u8> {
     const HANDSHAKE: u8 = 22;
-    // With room for the headers of three records of five bytes each.
-    let mut records = Vec::with_capacity(handshake.len() + 15);
+    // A ClientHello fills at most two records, each of which has a header of five bytes.
+    let mut records = Vec::with_capacity(handshake.len() + 2 * 5);
     for payload in handshake.chunks(MAX_RECORD) {
         // Type and legacy version of the record, which is 0x0303 (RFC 8446 §5.1).
         records.extend_from_slice(&[HANDSHAKE, 3, 3]);

@@ -13,7 +13,7 @@ pub(crate) struct Captures<'r> {
     star: Range<usize>,
     /// Ranges of the decoded path: the whole match of the path's regular expression, and its groups.
     groups: Vec<Option<Range<usize>>>,
-    /// Named groups, in the order of their names.
+    /// Texts of the named groups, in the order of the `names` that the functions take; empty if none was set.
     names: Vec<CapturedText<'r>>,
 }
 

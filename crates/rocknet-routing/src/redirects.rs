@@ -23,7 +23,7 @@ pub struct Redirects {
 #[derive(Debug, Clone)]
 struct RedirectTarget {
     to: Target,
-    /// Regular expression of the moved paths, with the names of its groups, if it is one.
+    /// Regular expression of the moved paths with the names of its groups; `None` for another kind of pattern.
     regex: Option<(RegexPattern, Box<[String]>)>,
     status: u16,
 }

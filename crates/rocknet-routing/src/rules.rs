@@ -50,7 +50,7 @@ pub enum RuleOutcome {
     NoHost,
 }
 
-/// A rule with an invalid target.
+/// A rule with an invalid target or response body.
 #[derive(Debug)]
 pub struct RuleError {
     /// Number of the rule, from 1.
@@ -95,7 +95,7 @@ impl Rules {
     /// Prepares rules; `None` for an empty list.
     ///
     /// # Errors
-    /// Returns the first rule whose target is invalid.
+    /// Returns the first rule whose target or response body is invalid.
     pub fn new(rules: &[model::Rule]) -> Result<Option<Rules>, RuleError> {
         if rules.is_empty() {
             return Ok(None);

@@ -40,7 +40,7 @@ pub enum TargetError {
     /// `{*}` is part of the host, so clients could choose the host of the redirect.
     StarInHost,
     /// The target contains a capture that the conditions do not provide, such as `{*}` for a pattern without `*`, or
-    /// more than nine.
+    /// more than nine captures.
     BadCapture,
     /// A placeholder is unknown, or it is one that the host must not contain.
     BadPlaceholder,
@@ -117,7 +117,7 @@ impl Target {
         let (path, query) = split_at_mark(rest, '?');
         push_part(&mut pieces, path, UrlPart::Path, names)?;
         match query {
-            // The query of the request is dropped.
+            // A query that ends in `?` drops the query of the request.
             Some("?") => {}
             Some(query) if query.ends_with('?') => {
                 push_part(&mut pieces, &query[..query.len() - 1], UrlPart::Query, names)?;

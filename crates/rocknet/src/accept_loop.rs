@@ -99,7 +99,7 @@ impl<'w> AcceptLoop<'w> {
     ///
     /// # Errors
     ///
-    /// Fails if the timer of the clock cannot be created.
+    /// Fails if the ticker cannot be created.
     pub fn new(worker: &'w Rc<Worker>, acceptors: Vec<Acceptor>, max_connections: usize) -> io::Result<AcceptLoop<'w>> {
         Ok(AcceptLoop {
             worker,
@@ -213,7 +213,7 @@ impl<'w> AcceptLoop<'w> {
             let open = self.worker.connections();
             // Older processes get the datagrams of their QUIC connections through the UDP socket of this worker.
             let serves_older = self.is_draining && self.quic.as_mut().is_some_and(QuicEndpoint::serves_relays);
-            if (open == 0 && !serves_older) || !stop_deadline.is_later(self.worker.wheel.now()) {
+            if (open == 0 && !serves_older) || !stop_deadline.is_later(now) {
                 if open > 0 {
                     tracing::warn!(address = %self.worker.address, "cut {open} connections that did not finish in time");
                 }

@@ -80,6 +80,7 @@ pub struct Bans {
     logins: Logins,
     /// Seed of the hashes of clients, which clients cannot know.
     seed: KeySeed,
+    /// Clients with the most offences, for the control API. Bans do not depend on them.
     offenders: Mutex<Offenders<{ Offence::ALL.len() }>>,
     counters: Counters,
     store: Mutex<Option<Store>>,
@@ -183,6 +184,7 @@ impl Bans {
     /// Returns true if there is or was a ban, so that clients have to be looked up.
     #[inline]
     pub fn has_bans(&self) -> bool {
+        // At time 0, bans that have ended count too, so the clock is not read.
         self.has_networks.load(Ordering::Relaxed) || self.clients.may_ban(0)
     }
 
@@ -327,7 +329,8 @@ impl Bans {
     }
 
     /// Bans a client or network until an operator lifts the ban, or for a time. `time`: `None` for the time of the
-    /// configuration; zero for a ban without an end. Returns the address as banned, and the end of the ban.
+    /// configuration; zero for a ban without an end. Returns the address as banned, and the end of the ban
+    /// in seconds of the Unix clock, `None` if it has none.
     ///
     /// # Errors
     ///

@@ -190,7 +190,8 @@ impl Endpoint {
     }
 }
 
-/// Returns the names of fields that the proxy of a route sets in requests, in lower case.
+/// Returns the names of fields that the proxy of a route sets in requests, in lower case. A response whose `Vary` names
+/// one of them is not stored.
 fn replaced_fields(settings: &Settings) -> Vec<String> {
     let names = settings.proxy.iter().flat_map(|proxy| proxy.headers.keys());
     names.map(|name| name.to_ascii_lowercase()).collect()

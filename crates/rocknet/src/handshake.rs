@@ -24,7 +24,7 @@ pub struct Handshake {
 struct VerifiedClient {
     /// Certificate of the client, followed by its intermediate certificates.
     chain: Vec<CertificateDer<'static>>,
-    /// End of its validity, in seconds of Unix time.
+    /// End of its validity, in seconds of Unix time. 0 if it cannot be read, so that the certificate is never valid.
     ends: u64,
     trust: Arc<ClientTrust>,
     /// Last verification. `None` until the first request, because a resumed session was not verified in its handshake.

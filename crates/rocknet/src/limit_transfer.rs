@@ -15,7 +15,7 @@ use rocknet_limit::transfer::{MAX_TRANSFER, Transfer, TransferWriter};
 
 use crate::registries::Registries;
 
-/// Kind of the section with wrong passwords.
+/// Kind of the section with wrong passwords. The kinds 1 to 4 belong to `limits/transfer.rs` and `bans/transfer.rs`.
 const GUESSES: u32 = 5;
 
 /// Size of the record of a wrong password in bytes: client, nanoseconds until its window ends, and tag.
@@ -43,7 +43,7 @@ pub fn write(registries: &Registries) -> io::Result<File> {
 }
 
 /// Adopts the tables in a file of [`write()`]. A file that cannot be used is logged, and all clients begin again.
-/// `None`: the file was not received.
+/// `file`: `None` if it was not received.
 pub fn adopt(registries: &Registries, file: Option<File>) {
     let bytes = file
         .ok_or_else(|| io::Error::other("they were not received"))

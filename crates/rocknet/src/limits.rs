@@ -19,7 +19,8 @@ use rocknet_limit::{BandwidthTable, Budget, ConnectionTable, KeySeed, RateTable}
 pub use key::LimitKey;
 pub use secrets::LimitSecrets;
 
-/// Maximum number of requests that wait for their turn at one limit. A request beyond it is refused.
+/// Maximum number of requests that wait for their turn at one limit, which bounds their memory. A request beyond it is
+/// refused.
 const MAX_WAITING: usize = 4_096;
 
 /// Limits of a server.

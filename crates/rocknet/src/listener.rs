@@ -451,6 +451,7 @@ impl WorkerSlot {
                         drop(applied);
                     }
                     Some(WorkerCommand::ReplaceQuic(other)) => {
+                        // Connections that wait at the old socket are accepted before it is closed.
                         accept_loop.accept_quic(context);
                         match other.udp_socket() {
                             Ok(socket) => {

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     if let Some(exit) = accounts::run_if_helper() {
         return exit;
     }
+    // An upgrade starts the file that is at this path by then. The other children run the present program.
     cli::remember_own_path();
     if let Some(program) = own_program() {
         accounts::set_helper_program(program.clone());

@@ -393,8 +393,8 @@ fn restart(
     route_and_handle(worker, &config, incoming, site, decisions, io)
 }
 
-/// Responds without a handler. The request body is not read, but its announced length is checked. `user`: user whom
-/// the guards have authenticated.
+/// Responds without a handler. The request body is not read, but its announced length is checked. `admitted`: results
+/// of the guards that have admitted the request; empty before access control, or if a guard has refused it.
 #[inline(never)]
 fn respond_without_handler<F, R>(
     worker: &Rc<Worker>,

@@ -280,7 +280,7 @@ impl ReadyResponses {
         let Ok(entry) = table.slots.find_entry(hash, |slot| slot.key() == key) else {
             return;
         };
-        // The slot is not in the table while there is made room for its response.
+        // The slot is not in the table while room is made for its response, so that it is not forgotten.
         let (mut slot, _) = entry.remove();
         table.bytes -= slot.bytes;
         table.make_room(size, now_ms);
@@ -354,7 +354,8 @@ impl Table {
     }
 }
 
-/// Returns the size of a request without its response, in bytes.
+/// Returns the size of a request without its response, in bytes. The slot counts twice, because after it has grown, the
+/// table is about half empty.
 fn slot_size(key: RequestKey<'_>) -> usize {
     2 * size_of::<Slot>() + key.len()
 }

@@ -234,7 +234,7 @@ fn disk_quota(site: &Site) -> Option<u64> {
         ResponseDisk::Shared => None,
         ResponseDisk::Off => {
             let mut routes = site.routes.iter().filter_map(|route| route.settings.cache.as_ref());
-            // The responses of earlier configurations are dropped.
+            // If no route stores responses on disk either, the quota 0 drops those of earlier configurations.
             routes.all(|cache| cache.disk == ResponseDisk::Off).then_some(0)
         }
     }

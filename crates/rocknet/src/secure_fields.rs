@@ -25,7 +25,7 @@ pub fn of_site(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool)
 }
 
 /// Returns the value of `Alt-Svc`. It is `clear` if the site has no HTTP/3, because clients may remember an earlier
-/// announcement. `None` if the site has TLS at Unix sockets only, or if HTTP/3 is served but no port can be announced.
+/// announcement. `None` if the site has no TCP listener with TLS, or if HTTP/3 is served but no port can be announced.
 fn alt_svc(site: &model::Site, serves_quic: impl Fn(&model::Listen) -> bool) -> Option<String> {
     let serves_http3 = |listen: &model::Listen| site.serves_http3(listen) && serves_quic(listen);
     // If only Unix sockets use TLS, the proxy in front of them makes its own announcement.

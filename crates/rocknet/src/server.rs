@@ -233,7 +233,7 @@ impl Server {
             StartError::Io(error)
         })?;
 
-        // No later step can fail.
+        // From here on, the reload succeeds: later errors are only logged.
         state.listeners.extend(started);
         let times = StopTimes::of_drain(snapshot.config.limits.upgrade_drain);
         let gone: Vec<Address> = state

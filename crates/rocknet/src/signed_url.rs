@@ -79,7 +79,7 @@ pub enum SignError {
     Host,
     /// The path is malformed, or has an encoded slash or a backslash.
     Path,
-    /// The path has fewer folders.
+    /// The path has fewer folders than `dirN` requires.
     Depth,
     /// The address of the client is missing.
     Client,
@@ -94,7 +94,7 @@ impl std::fmt::Display for SignError {
         f.write_str(match self {
             SignError::Host => "the host is missing or invalid",
             SignError::Path => "the path is malformed, or has an encoded slash or a backslash",
-            SignError::Depth => "the path has fewer folders",
+            SignError::Depth => "the path has fewer folders than the signature is for",
             SignError::Client => "the address of the client is missing",
             SignError::Signed => "the URL has a signature already",
             SignError::NoKey => "there is no key with this identifier",
@@ -261,6 +261,7 @@ fn signature(digits: &str) -> Option<[u8; 32]> {
 /// that no parameter can be added after the signature.
 pub fn split_parameter(query: &[u8]) -> Option<(&[u8], &[u8])> {
     let (rest, last) = match query.iter().rposition(|byte| *byte == b'&') {
+        // The rest before this `&` is empty, as for a query without it, so both URLs would have the same signature.
         Some(0) => return None,
         Some(at) => (&query[..at], &query[at + 1..]),
         None => (&query[..0], query),
@@ -280,7 +281,7 @@ fn text(
         b"HEAD" => b"GET",
         method => method,
     };
-    // The parsers of HTTP refuse such a query. The lines of the text depend on it.
+    // The parsers of HTTP refuse such a query already. Here it would add a line to the text.
     if query.contains(&b'\n') {
         return Err(SignError::Path);
     }

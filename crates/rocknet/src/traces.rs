@@ -38,8 +38,8 @@ pub struct TracedResponse<'r> {
     pub is_secure: bool,
     /// Time since the request.
     pub duration: Duration,
-    /// Upstream that the request was sent to, and the time at which the head of its response arrived. `None` if the
-    /// request was sent to no upstream.
+    /// Upstream that the request was sent to, and the time at which its response began or its failure was known. `None`
+    /// if the request was sent to no upstream.
     pub upstream: Option<(&'r UpstreamTiming, Instant)>,
 }
 
@@ -134,7 +134,8 @@ fn server_span(
     span
 }
 
-/// Returns the span of the request to an upstream, which ended with the head of its response at `end`.
+/// Returns the span of the request to an upstream, which ended with the head of its response, or with its failure, at
+/// `end`. After a failure, the beginning is unknown, and the span has no duration.
 fn upstream_span(
     trace: &RequestTrace,
     request: &Request<'_>,

@@ -29,6 +29,7 @@ pub struct UrlKeyStore {
 impl UrlKeyStore {
     /// Keeps the key in a state folder from now on. Without this call, the key lasts as long as the process.
     pub fn open(&self, state_folder: &Path) {
+        // Called once, when the server starts.
         let _ = self.state_folder.set(state_folder.to_owned());
     }
 
@@ -97,7 +98,7 @@ pub fn new_key(id: &str) -> String {
 }
 
 /// Reads or creates the key in a state folder. A file that cannot be used is not replaced, because URLs may depend on
-/// it, and its requests are refused.
+/// it. Without keys, requests with signed URLs are refused.
 fn load(state_folder: Option<&Path>) -> Vec<UrlKey> {
     let line = new_key(ID);
     let create = || url_keys::parse(line.as_bytes()).unwrap_or_default();

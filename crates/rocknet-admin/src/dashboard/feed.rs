@@ -163,7 +163,7 @@ impl<C: Control> StatusFeed<C> {
             self.deadline.set(self.interval_ticks);
             self.deadline.past().await;
         }
-        // The stream ends with the session.
+        // The stream ends with the session. An open stream counts as use, so the session does not become idle.
         self.sessions.permission(&self.secret, Instant::now())?;
         // An error ends the stream, for example when the server is stopping. The page notices the end.
         let (event, history) = self.samples.latest(&self.control).await.ok()?;

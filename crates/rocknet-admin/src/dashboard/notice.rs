@@ -3,7 +3,7 @@
 use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Done};
 
-/// Maximum size in bytes of the details that a session stores.
+/// Maximum size in bytes of the text, and of the details, of a report. Each session keeps one report in memory.
 const MAX_DETAILS: usize = 16 * 1024;
 
 /// Maximum number of bytes of a refused form that a session keeps.
@@ -63,7 +63,7 @@ impl Notice {
     }
 
     /// Creates the report about an instruction that has failed. `form`: body of the request, whose fields are filled in
-    /// again. A form of more than 16 KiB is dropped, because the beginning of a path is another path.
+    /// again. A form of more than 16 KiB is dropped and not cut, because the beginning of a path is another path.
     pub fn refused(error: ApiError, form: &[u8]) -> Notice {
         let form = if form.len() > MAX_FORM { &[] } else { form };
         Notice {

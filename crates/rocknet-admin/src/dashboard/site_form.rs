@@ -320,7 +320,8 @@ impl FilledForm {
     }
 
     /// Places the error of a request with `edits` beside the field whose key the failed edit sets or removes. The error
-    /// of an edit of the whole website is placed beside the name. Any other error concerns the whole form.
+    /// of an edit of the whole website is placed beside the name. Any other error concerns the whole form. The server
+    /// begins the error of an edit with `cannot`, the edit as text, and a colon.
     pub fn refuse(&mut self, error: &ApiError, edits: &[Edit]) {
         let about = edits.iter().find_map(|edit| {
             let rest = error.error.strip_prefix(&format!("cannot {edit}: "))?;

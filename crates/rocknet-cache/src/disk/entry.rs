@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub position: Position,
     /// Length of the record in bytes.
     pub length: u32,
-    /// Tag of the values of the request fields that select the response.
+    /// Tag of the variant: a hash of the request fields that select the response, with their values.
     pub variant: u32,
     /// Time in seconds since 1970 after which the response has no use.
     pub expires: u32,

@@ -17,13 +17,14 @@ use super::time::unix_s;
 /// Returns true for keys that the memory has.
 pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
-/// The log has space while its responses take less than this part of its capacity. The rest are replaced and dropped
-/// ones, such as those of a site that exceeds its quota, and the responses of other sites need not make room for them.
-/// A segment is at least half full of bytes or of records when it is sealed, so these responses fill at most half of
-/// the segments. While all are kept, the other half is free for new ones, and each byte is written twice on average.
+/// The log has space while the responses in the index take less than this part of its capacity, a quarter. Its other
+/// records are replaced and dropped responses, such as those of a site that exceeds its quota. Responses of other sites
+/// need not make room for those. A sealed segment is at least half full of bytes or of records, so the responses in the
+/// index fill at most half of the segments. While all are kept, the other half is free for new ones, and each byte is
+/// written twice on average.
 const SPACE: u64 = 4;
 
-/// Part of a segment that is kept if the log has no space, so that each dropped segment frees the rest.
+/// Part of a segment that is kept at most if the log has no space, a half, so that each dropped segment frees the rest.
 const KEPT: u64 = 2;
 
 /// Appends the responses of a segment again that were used or are in memory; all of them while the log has space.
@@ -80,6 +81,7 @@ pub(super) fn keep_responses(
         {
             continue;
         }
+        // The checksums are computed when the record is written.
         (header.head_crc, header.body_crc) = (0, 0);
         let mut kept = entry;
         kept.mark = Mark::of_site(entry.mark.site());
@@ -87,6 +89,7 @@ pub(super) fn keep_responses(
         kept.position = log.append(header, head.to_vec(), body);
         // A lookup does not find the response until it is written.
         log.is_urgent = true;
+        // Needs no `note_url`: the URL has not changed since the response was appended, so the earlier note still holds.
         shared.index.insert(kept);
         shared.stats.kept.fetch_add(1, Ordering::Relaxed);
     }

@@ -134,7 +134,7 @@ impl Folder {
         }
     }
 
-    /// Lets another process take the lock.
+    /// Lets another process take the lock, even if a read in progress still uses the folder.
     pub fn unlock(&self) {
         // The end of the process releases the lock in any case.
         let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);

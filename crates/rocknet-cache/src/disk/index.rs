@@ -18,10 +18,11 @@ use crate::store::MAX_VARIANTS;
 /// Number of tables, a power of two.
 const SHARDS: usize = 64;
 
-/// Part of the entries of responses that have left the index, above which they are removed from the tables.
+/// Entries of responses that have left the index are removed from the tables once their number is this part, 1/8, of
+/// that of the others.
 const MAX_DROPPED_SHARE: usize = 8;
 
-/// Number of such entries that are not worth a search through all tables.
+/// Number of such entries below which a search through all tables is not worth its cost.
 const MIN_DROPPED: usize = 1024;
 
 /// The entries for a key, the newest last.
@@ -200,7 +201,7 @@ impl Index {
     }
 
     /// Removes entries whose responses have left the index from the tables, if they are many. On average, that costs a
-    /// look at a few entries for each.
+    /// look at a few entries for each removed one.
     pub fn sweep(&self) {
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped >= MIN_DROPPED.max(self.len() / MAX_DROPPED_SHARE) {

@@ -64,13 +64,14 @@ pub(super) struct EarlyChanges {
     pub purges: Vec<Purge>,
     /// Sites and URLs of changes whose resources have keys made by a template.
     pub urls: HashSet<SiteUrl>,
+    /// Estimated memory of the keys, purges and URLs in bytes.
     size: usize,
-    /// True if there were too many, so that the log must be emptied.
+    /// True if there were too many changes, so that the log must be emptied.
     pub are_lost: bool,
 }
 
 impl EarlyChanges {
-    /// Adds a resource. `hash`: hash of its key, if the seed is known.
+    /// Adds a changed resource. `hash`: hash of its key, if the seed is known.
     pub fn remove(&mut self, hash: Option<u64>, key: &[u8]) {
         if let Some(hash) = hash {
             if self.hashes.len() < MAX_EARLY_HASHES {
@@ -84,6 +85,7 @@ impl EarlyChanges {
     }
 
     pub fn purge(&mut self, purge: &Purge) {
+        // 512 bytes are an estimate of the memory of a purge.
         if !self.purges.contains(purge) && self.has_room(512) {
             self.purges.push(purge.clone());
         }
@@ -102,6 +104,7 @@ impl EarlyChanges {
         is_without_keys && self.purges.is_empty() && !self.are_lost
     }
 
+    /// Counts `size` more bytes. Returns false if there are too many, so that all changes are forgotten.
     fn has_room(&mut self, size: usize) -> bool {
         self.size += size;
         if self.size > MAX_EARLY {

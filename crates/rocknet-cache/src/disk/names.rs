@@ -27,7 +27,7 @@ impl Hashes {
         hasher.finish()
     }
 
-    /// Returns the tag of a variant.
+    /// Returns the tag of a variant: a hash of its request fields with their values.
     pub fn of_variation(&self, variation: &Variation) -> u32 {
         let mut hasher = self.0.build_hasher();
         for (name, value) in variation.selectors() {

@@ -291,6 +291,7 @@ impl ResponseHead<'_> {
             variation: self.variation,
             tags: self.tags,
             url: self.url.map(Box::from),
+            // Set by the caller, which knows the number of changes.
             changes: 0,
         })
     }
@@ -367,7 +368,8 @@ pub(super) fn decode_trim(head: &[u8]) -> Option<(&[u8], Position)> {
     input.0.is_empty().then_some((site, before))
 }
 
-/// Parses any bytes as a record, for the fuzz target. Accepted values are written in the same form.
+/// Parses any bytes as parts of a record, for the fuzz target. Accepted headers, purges and trims are written in the
+/// same form, and responses in a form that is accepted.
 pub(crate) fn decode_any(bytes: &[u8]) {
     if let Some(header) = Header::decode(bytes) {
         assert_eq!(header.encode(), bytes[..HEADER], "a header has one form");

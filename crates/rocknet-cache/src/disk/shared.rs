@@ -181,7 +181,7 @@ impl Shared {
         self.flushed.notify_all();
     }
 
-    /// Sets the end of the records of earlier processes.
+    /// Sets the end of the records of earlier processes. The caller holds the lock of the log.
     pub fn set_first(&self, first: Position) {
         self.written.store(first.to_number(), Ordering::Release);
         self.flushed.notify_all();
@@ -426,7 +426,7 @@ impl Shared {
                 let position = log.append(header, head, Bytes::new());
                 self.ban(position, purge.clone());
             }
-            // No URL or tag is that long. Everything is more than the purge selects.
+            // Not reached, because no URL or tag is that long. The purge of everything includes its selection.
             None => self.append_purge(log, &Purge::everything()),
         }
     }

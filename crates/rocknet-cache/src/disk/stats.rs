@@ -21,7 +21,7 @@ pub(super) struct Stats {
     pub trimmed: AtomicU64,
     /// Segments with an incomplete end.
     pub torn: AtomicU64,
-    /// Responses that were kept because they were used, when their segment was dropped.
+    /// Responses that were appended again when their segment was dropped.
     pub kept: AtomicU64,
     /// Size of all segments in bytes.
     pub size: AtomicU64,

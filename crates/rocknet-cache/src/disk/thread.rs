@@ -28,10 +28,10 @@ const ERROR_RETRY: Duration = Duration::from_secs(60);
 /// Time for which the first waiting record waits for others, so that writes are large.
 pub(super) const GATHER: Duration = Duration::from_millis(50);
 
-/// Time after which the thread looks for a change of the capacity.
+/// Time after which the thread looks for a change of the capacity, whose signal may come while it does not wait.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Minimum and maximum size of a segment in bytes. The log has at least 16 segments.
+/// Minimum and maximum size of a segment in bytes. A log of 16 MiB or more has at least 16 segments.
 const SEGMENT: (u64, u64) = (1 << 20, 64 << 20);
 
 /// Returns the size of a segment of a log with this capacity.
@@ -114,6 +114,7 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
                 );
                 shared.pause(ERROR_RETRY);
             }
+            // Not reached, because `load` handles these errors.
             Err(RecoveryError::Closed | RecoveryError::TooLong | RecoveryError::Damaged) => {}
         }
     }
@@ -192,7 +193,7 @@ impl<'s> Writer<'s> {
     fn begin(&mut self) -> io::Result<()> {
         let shared = self.shared;
         let mut log = shared.log();
-        // Without this, responses would be left to the next process to which changes were not applied.
+        // Otherwise the next process would use responses to which these changes were not applied.
         while log.early.are_lost || shared.is_closing() && !log.early.is_empty() {
             log.early = EarlyChanges::default();
             drop(log);

@@ -129,7 +129,8 @@ struct Size;
 impl Weighter<Box<[u8]>, Entry> for Size {
     fn weight(&self, key: &Box<[u8]>, entry: &Entry) -> u64 {
         let variants = entry.resource.variants.iter().map(|stored| stored.memory_size());
-        // Never 0, because resources of weight 0 are not evicted.
+        // Includes an estimate of 64 bytes for the entry in the table. Never 0, because resources of weight 0 are not
+        // evicted.
         (key.len() + size_of::<Resource>() + 64 + variants.sum::<usize>()) as u64
     }
 }
@@ -185,7 +186,7 @@ impl Shards {
         &self.shards[hash & (self.shards.len() - 1)]
     }
 
-    /// Returns the maximum size of one resource, in bytes.
+    /// Returns the maximum size of one resource, in bytes: 9/10 of a shard. `quick_cache` refuses entries above 97 %.
     fn max_resource(&self) -> u64 {
         self.shards[0].resources.capacity() / 10 * 9
     }

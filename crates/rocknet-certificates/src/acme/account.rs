@@ -80,6 +80,7 @@ impl Accounts {
     /// another account.
     pub async fn forget(&self, ca: &AcmeCa) {
         self.sessions.lock().await.remove(&ca.url);
+        // If this fails, the next order reads the same account, and the CA reports it as unknown again.
         let _ = self.storage.remove(&account_item(&ca.url));
     }
 

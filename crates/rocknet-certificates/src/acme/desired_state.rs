@@ -32,6 +32,7 @@ impl DesiredState {
     pub fn known_names(&self, storage: &dyn Storage) -> BTreeSet<String> {
         let mut names = self.names.clone();
         if !self.wildcard_parents.is_empty() {
+            // A host name is its own item name, so the two can be compared.
             let stored = persistence::stored_names(storage).into_iter();
             names.extend(stored.filter(|name| self.covers(name)));
         }

@@ -183,6 +183,7 @@ async fn solve_challenges(
             let reason = "the CA offers no challenge that is configured; wildcards need dns-01".to_owned();
             return Err(OrderError::ChallengeNotPresented(reason));
         };
+        // Always found, because `kind` is offered.
         let Some(mut chosen) = authorization.challenge(challenge::acme_type(kind)) else {
             continue;
         };

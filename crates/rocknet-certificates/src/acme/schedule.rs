@@ -45,7 +45,7 @@ pub fn retry_delay(failures: u32, retry_after: Option<Duration>, jitter: Fractio
 /// of ninety, about half a day of six days.
 const RESERVE_DIVISOR: u32 = 10;
 
-/// Renewals are moved earlier or later by at most the validity period divided by this number.
+/// Renewals are moved earlier or later by at most the validity period divided by this number: about two days of ninety.
 const JITTER_DIVISOR: u32 = 40;
 
 /// Delay after the first failure. A DNS name or firewall rule that was just added is worth an early retry.

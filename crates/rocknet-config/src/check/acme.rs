@@ -148,6 +148,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
     let mut all = Vec::new();
     for (text, span) in typed::texts(node) {
         let Some(kind) = Challenge::of(&text.value) else {
+            // The check of the keys has already reported an unknown word.
             continue;
         };
         // A `dns` that is present but invalid has already been reported.

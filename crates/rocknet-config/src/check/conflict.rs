@@ -63,7 +63,8 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
 }
 
 /// Reports a listener on `0.0.0.0` or `[::]` if another listener has the same port without an address, which stands
-/// for every address. The server cannot open both listeners.
+/// for every address. The server cannot open both listeners. A listener on a single address does not conflict: it
+/// shares the socket of the port, and serves the connections to its address.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {

@@ -58,12 +58,14 @@ pub(super) fn expand(
         let hosts = found.hosts.iter().filter(|host| is_served(template, host, &others));
         let hosts: Vec<String> = hosts.cloned().collect();
         for host in &hosts {
+            // If several sites have a folder for a host, the first site gets the host.
             if derived_hosts.insert(host.clone()) {
                 added.push(derived(template, host, context));
             }
         }
         let template = &mut sites[at];
-        // A name of the site itself belongs to its folder now.
+        // A name of the site itself belongs to its folder now. If all names have folders, they remain, because a site
+        // without names serves every name. Such a site is removed below.
         let has_folder = |name: &HostPattern| matches!(name, HostPattern::Exact(name) if hosts.contains(name));
         if !template.names.iter().all(|(name, _)| has_folder(name)) {
             template.names.retain(|(name, _)| !has_folder(name));
@@ -81,7 +83,7 @@ pub(super) fn expand(
             runs_programs,
         });
     }
-    // A site all of whose names have folders would otherwise serve every name.
+    // Removes the sites with `{host}` all of whose names have folders.
     sites.retain(|site| site.names.is_empty() || !site.names.iter().all(|(name, _)| is_derived(name, &added)));
     sites.extend(added);
     all

@@ -18,6 +18,7 @@ pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Tracing {
         return Tracing::default();
     };
     let defaults = Tracing::default();
+    // Placeholders are not available, because the collector gets the spans of many requests together.
     let fields = headers::build(check, table, false).into_iter();
     Tracing {
         endpoint: table.node("endpoint").and_then(|node| endpoint(check, node)),

@@ -235,6 +235,7 @@ impl Editor {
             if !names.insert(name) {
                 return Err(EditError::Repeated(name.to_owned()));
             }
+            // `shown` writes a table as TOML. A placeholder such as `{host}` is not TOML, so it is quoted.
             let is_table = value.starts_with('{') && super::is_value(value);
             entries.push((name, if is_table { value.to_owned() } else { to_toml(value) }));
         }

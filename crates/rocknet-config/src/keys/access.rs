@@ -1,4 +1,6 @@
 //! Keys of access control: client addresses, users and passwords.
+//!
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::certificate_rule;
 use super::target::Target;

@@ -1,4 +1,6 @@
 //! Keys of `[ban]`.
+//!
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -102,8 +104,9 @@ pub(super) const KEYS: &[Key] = &[
         "max_time",
         &[Section::Ban],
         TIME,
-        "Maximum duration of a ban. Each further ban of a client takes twice as long as the one before, until the client \
-         commits no offence for as long as its last ban took after its end.",
+        "Maximum duration of a ban. Each further ban of a client takes twice as long as the one before. If a client is \
+         not banned again for as long as its last ban took, counted from the end of that ban, its earlier bans are \
+         forgotten.",
     )
     .sets(&[Target::Ban(field!(max_time))])
     .example("max_time = \"30d\"")

@@ -1,4 +1,6 @@
 //! Keys of `limit`: limits of requests by client or by another key.
+//!
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::target::Target;
 use super::{Key, Kind, Section};
@@ -103,8 +105,8 @@ pub(super) const KEYS: &[Key] = &[
         "delay",
         &[Section::Limit],
         Kind::Either(&[Kind::Boolean, Kind::Integer { min: 1, max: 1_000_000 }]),
-        "Requests above the rate wait for their turn; only those above `burst` are refused. A number: as many requests \
-         at once do not wait.",
+        "Requests above the rate wait for their turn; only those above `burst` are refused. With a number, that many \
+         requests at once do not wait.",
     )
     .default(|| "false".to_owned())
     .example("delay = true"),

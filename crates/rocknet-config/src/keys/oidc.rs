@@ -1,4 +1,6 @@
 //! Keys of `auth` for the login by a provider of OpenID Connect.
+//!
+//! A minimum or maximum without a comment only rejects values that are surely mistakes.
 
 use super::{Key, Kind, Section};
 use crate::binding::quoted;
@@ -99,8 +101,8 @@ pub(super) const KEYS: &[Key] = &[
         "groups",
         AUTH,
         NAMES,
-        "Groups of which a user needs one. A user without it gets 403. With `users` or `emails`, each of these lists has to \
-         have the user.",
+        "Groups of which a user needs one; other users get 403. If `users` or `emails` is set too, the user has to meet \
+         each of these keys.",
     )
     .example("groups = [\"admins\"]")
     .foreign_names(&["allowed_groups"]),

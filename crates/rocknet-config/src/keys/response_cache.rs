@@ -74,9 +74,9 @@ pub(super) const KEYS: &[Key] = &[
         "heuristic",
         &[Section::ResponseCache],
         Kind::Boolean,
-        "Gives responses that state no lifetime, but `Last-Modified`, a tenth of the time since then, at most one day (RFC \
-         9111, 4.2.2). It applies to the statuses 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501, and to all \
-         others with `Cache-Control: public`. An entry of `statuses` precedes it, and it precedes `ttl`.",
+        "Derives the lifetime of responses that state none from `Last-Modified`: a tenth of the time since then, at most \
+         one day (RFC 9111, 4.2.2). It applies to the statuses 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501, \
+         and to all others with `Cache-Control: public`. An entry of `statuses` precedes it, and it precedes `ttl`.",
     )
     .sets(&[Target::ResponseCache(field!(heuristic))])
     .example("heuristic = true")

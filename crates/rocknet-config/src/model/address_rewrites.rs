@@ -5,7 +5,8 @@
 pub struct AddressRewrites {
     /// Beginnings of addresses and their replacements; the longest beginning is first.
     pub pairs: Vec<(String, String)>,
-    /// True if the origin of the upstream and the prefix of `strip` are rewritten without a pair.
+    /// True if addresses without a matching pair are rewritten too, by the origin of the upstream and the prefix of
+    /// `strip`.
     pub is_automatic: bool,
 }
 

@@ -20,7 +20,7 @@ with_defaults! {
         pub logins: Option<OffenceRate> = Some(OffenceRate { count: 10, window: Duration::from_secs(600) }),
         /// Requests for missing files that a client may make.
         pub not_found: Option<OffenceRate> = Some(OffenceRate { count: 60, window: MINUTE }),
-        /// Refused requests that a client may make.
+        /// Refused requests that a client may make: those with a response 400, 403, 405, 413, 414, 421, 429 or 431.
         pub refused: Option<OffenceRate> = Some(OffenceRate { count: 120, window: MINUTE }),
         /// Failed TLS handshakes that a client may make.
         pub handshakes: Option<OffenceRate> = Some(OffenceRate { count: 50, window: MINUTE }),

@@ -86,7 +86,8 @@ impl CertificateRule {
             && (self.user.is_none() || self.user_of(names).is_some())
     }
 
-    /// Returns the user that a certificate names; `None` if the name is missing, ambiguous or no name of a user.
+    /// Returns the user that a certificate names; `None` if the name is missing, ambiguous, too long, or contains a
+    /// control character. A colon is allowed, unlike in the user name of a password, because URIs contain colons.
     pub fn user_of(&self, names: &ClientNames) -> Option<String> {
         let only = |all: &[String]| match all {
             [one] => Some(one.clone()),
@@ -109,7 +110,7 @@ impl NameRule {
             NameRule::Whole(whole) => whole.is_same(name),
             NameRule::Attributes(required) => required.iter().all(|(kind, accepted)| {
                 let is_accepted = |value: &str| accepted.iter().any(|accepted| accepted == value);
-                // A certificate with two common names would be that of two users.
+                // A certificate with two common names would name two users.
                 match kind == COMMON_NAME {
                     true => name.only_value(kind).is_some_and(is_accepted),
                     false => name.values(kind).flatten().any(is_accepted),
@@ -119,7 +120,8 @@ impl NameRule {
     }
 }
 
-/// Compares a DNS name of a certificate. A certificate for `*.example.com` is not one for a name below it.
+/// Compares a DNS name of a certificate, `own`, with a rule. A certificate for `*.example.com` matches no rule, because
+/// it names no single host.
 fn matches_dns(rule: &str, own: &str) -> bool {
     match rule.strip_prefix("*.") {
         _ if own.contains('*') => false,
@@ -130,7 +132,7 @@ fn matches_dns(rule: &str, own: &str) -> bool {
     }
 }
 
-/// Compares an email address of a certificate. Only the domain is without regard to case (RFC 5280 §7.5).
+/// Compares an email address of a certificate. The case of letters is ignored in the domain only (RFC 5280 §7.5).
 fn matches_email(rule: &str, own: &str) -> bool {
     let (Some((user, domain)), Some((own_user, own_domain))) = (rule.rsplit_once('@'), own.rsplit_once('@')) else {
         return false;

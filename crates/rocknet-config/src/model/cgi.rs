@@ -21,7 +21,7 @@ pub struct Cgi {
     pub time: Duration,
     /// Maximum size of one response, in bytes.
     pub output: u64,
-    /// True if programs get the header field `Authorization` that the server has not verified.
+    /// True if programs get the header field `Authorization`, unless `auth` has verified its password.
     pub authorization: bool,
     /// Variables that are set in the environment of programs; an empty value removes a variable.
     pub params: BTreeMap<String, String>,

@@ -83,6 +83,7 @@ impl OriginPattern {
         if name.is_empty() || !name.bytes().all(is_host) {
             return Err("has an invalid host");
         }
+        // A `]` at the end belongs to an IPv6 address without a port.
         if let Some((_, port)) = name.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'))
             && port.parse::<u16>().map_or(true, |port| port == 0)
         {

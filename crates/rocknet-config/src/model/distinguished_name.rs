@@ -26,14 +26,14 @@ const ATTRIBUTES: [(&str, &str); 16] = [
 /// Object identifier of the common name.
 pub const COMMON_NAME: &str = "2.5.4.3";
 
-/// Maximum length of a name in the configuration, in bytes.
+/// Maximum length of a name in the configuration, in bytes. Names of real certificates are far shorter.
 const MAX_TEXT: usize = 4096;
 
 /// Distinguished name: a sequence of relative names, in the order of the certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DistinguishedName(Vec<RelativeName>);
 
-/// Relative distinguished name: one attribute, or several of them in an order of their own.
+/// Relative distinguished name: one attribute, or several in sorted order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelativeName(Vec<NameAttribute>);
 
@@ -42,7 +42,7 @@ pub struct RelativeName(Vec<NameAttribute>);
 pub struct NameAttribute {
     /// Object identifier of the type, in dotted form.
     pub kind: Box<str>,
-    /// Value; `None` if it is no text without control characters. Such a value is equal to no other value.
+    /// Value; `None` if it is not text, or contains control characters. Such a value is equal to no other value.
     pub value: Option<Box<str>>,
 }
 
@@ -89,7 +89,8 @@ impl DistinguishedName {
         of_kind.map(|attribute| attribute.value.as_deref())
     }
 
-    /// Returns the value of the only attribute of a type; `None` if there is no such attribute, or more than one.
+    /// Returns the value of the only attribute of a type; `None` if there is no such attribute, if there are several,
+    /// or if its value is `None`.
     pub fn only_value<'n>(&'n self, kind: &'n str) -> Option<&'n str> {
         let mut values = self.values(kind);
         let first = values.next()?;
@@ -131,7 +132,8 @@ impl DistinguishedName {
     }
 }
 
-/// Returns the object identifier of an attribute type: by its name, without regard to case, or as written.
+/// Returns the object identifier of an attribute type. `name`: a name of `ATTRIBUTES` in any case, or an object
+/// identifier, which is returned as it is. `None`: it is neither.
 pub fn attribute_kind(name: &str) -> Option<String> {
     let mut known = ATTRIBUTES.iter();
     if let Some((_, kind)) = known.find(|(known, _)| known.eq_ignore_ascii_case(name)) {
@@ -140,6 +142,7 @@ pub fn attribute_kind(name: &str) -> Option<String> {
     let is_number = |arc: &str| {
         !arc.is_empty() && arc.bytes().all(|byte| byte.is_ascii_digit()) && (arc == "0" || !arc.starts_with('0'))
     };
+    // Real identifiers are far shorter than 128 characters.
     (name.len() <= 128 && name.contains('.') && name.split('.').all(is_number)).then(|| name.to_owned())
 }
 

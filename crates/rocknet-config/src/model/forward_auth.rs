@@ -71,6 +71,7 @@ impl ForwardAuth {
 /// Formats the URL of the authority as in the configuration.
 impl fmt::Display for ForwardAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // After the path of a Unix socket, a colon begins the target.
         let separator = if matches!(self.to.host, super::Host::Unix(_)) {
             ":"
         } else {

@@ -1,4 +1,4 @@
-//! Folders of which each is a site for the host with its name.
+//! Roots with `{host}`: each folder in the place of `{host}` is a site for the host with its name.
 
 use std::path::PathBuf;
 

@@ -149,6 +149,7 @@ impl RateLimit {
     pub fn max_delay(&self) -> Duration {
         match self.excess {
             Excess::Immediate => Duration::ZERO,
+            // The first request of a burst never waits, so an `after` of 0 counts as 1.
             Excess::Delayed { after } => self
                 .rate
                 .interval()

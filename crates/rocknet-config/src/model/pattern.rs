@@ -15,7 +15,7 @@ pub enum Pattern {
     /// Pattern with `*` elsewhere (`/users/*/photo`, `*.zip`). Each `*` matches any run of characters without `/`. A
     /// glob without a leading `/` is matched against the end of the path, from the beginning of any segment.
     Glob(String),
-    /// Regular expression, which is compared with the whole path.
+    /// Regular expression, which is searched anywhere in the path unless it is anchored.
     Regex(RegexPattern),
 }
 

@@ -7,8 +7,8 @@ use super::settings::Settings;
 use super::site::Site;
 
 impl Config {
-    /// Returns true if a text with placeholders contains this one. `name`: name without braces. A placeholder that is
-    /// escaped, `{{name}}`, counts too.
+    /// Returns true if a text of a site contains the placeholder `name`, which is passed without braces. An escaped
+    /// placeholder, `{{name}}`, counts too.
     pub fn has_placeholder(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         self.sites.iter().any(|site| site.has_text(&placeholder))

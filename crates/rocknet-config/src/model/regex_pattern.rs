@@ -11,14 +11,15 @@ use regex_syntax::ast::ErrorKind as Unparsable;
 
 use crate::template::{Scope, Template};
 
-/// Maximum length of an expression in bytes.
+/// Maximum length of an expression in bytes. It bounds the parsed expression, which exists before [`MAX_COMPILED_BYTES`]
+/// applies.
 const MAX_BYTES: usize = 8 * 1024;
 /// Maximum size of a compiled expression in bytes. The time of a match grows with the size times the length of the
 /// text, so this bound keeps expressions such as `(a{1000}){1000}` away from requests.
 const MAX_COMPILED_BYTES: usize = 256 * 1024;
 /// Maximum memory of the automaton that a thread builds while it matches, in bytes. A match that needs more is slower.
 const MAX_AUTOMATON_BYTES: usize = 256 * 1024;
-/// Maximum depth of nested groups.
+/// Maximum depth of nested groups, so that code that recurses over the parsed expression does not exhaust the stack.
 const MAX_DEPTH: u32 = 50;
 
 /// Regular expression, written as `~expression`, or as `~*expression` if the case of letters is ignored.
@@ -66,6 +67,7 @@ impl RegexPattern {
         if text.len() > MAX_BYTES {
             return error(format!("is longer than {MAX_BYTES} bytes"), "write several rules");
         }
+        // The expression is first parsed alone, because `Regex` states the position of an error only in a text.
         let parsed = ParserBuilder::new()
             .unicode(false)
             .utf8(false)
@@ -84,6 +86,8 @@ impl RegexPattern {
             .build();
         match compiled {
             Ok(compiled) => {
+                // The name of a placeholder in braces is a template with a value. Any other name is an error
+                // or plain text.
                 let is_taken = |name: &&str| {
                     Template::parse(&format!("{{{name}}}"), Scope::Log).is_ok_and(|it| it.as_constant().is_none())
                 };
@@ -97,6 +101,7 @@ impl RegexPattern {
                     compiled,
                 })
             }
+            // The syntax is valid, so the compiled expression is too large.
             Err(_) => error(
                 format!("needs more than {} KiB", MAX_COMPILED_BYTES / 1024),
                 "write smaller numbers of repetitions, such as {100} in place of {1000}, or several rules",

@@ -25,7 +25,8 @@ with_defaults! {
         pub ttl: Duration = Duration::ZERO,
         /// Lifetimes of responses that state none, by status; they take precedence over `ttl`.
         pub statuses: BTreeMap<u16, Duration> = BTreeMap::new(),
-        /// Gives responses that state no lifetime one by the time since their last modification.
+        /// Derives the lifetime of responses that state none from the time since their last modification (RFC 9111
+        /// §4.2.2). It takes precedence over `ttl`, but not over `statuses`.
         pub heuristic: bool = false,
         /// Time after the lifetime in which a response is sent while it is validated in the background.
         pub stale_while_revalidate: Duration = Duration::ZERO,

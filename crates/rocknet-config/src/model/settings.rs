@@ -169,8 +169,8 @@ impl Settings {
         self.access.is_open() && self.auth.is_none() && !self.has_external_auth()
     }
 
-    /// Returns true if something other than passwords decides about requests: an authority, signatures of URLs, or
-    /// client certificates.
+    /// Returns true if something other than passwords decides about requests: an authority, signatures of URLs, client
+    /// certificates, or a provider of OpenID Connect.
     pub fn has_external_auth(&self) -> bool {
         self.forward_auth.is_some() || self.signed_urls.is_some() || self.certificate.is_some() || self.oidc.is_some()
     }

@@ -10,12 +10,12 @@ with_defaults! {
     /// Settings of `[tracing]`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Tracing {
-        /// URL of the collector that spans are sent to; `None`: no spans are recorded.
+        /// URL of the collector that trace spans are sent to; `None`: no trace spans are recorded.
         pub endpoint: Option<String> = None,
         /// Share of the requests that are recorded. For a request with a valid `traceparent`, the sampled flag of that
         /// field decides instead.
         pub sample: SampleRatio = SampleRatio::ALL,
-        /// Name of the service in the spans.
+        /// Name of the service in the trace spans.
         pub service: String = "rocknet".to_owned(),
         /// Header fields of requests to the collector.
         pub headers: BTreeMap<String, Secret> = BTreeMap::new(),

@@ -50,7 +50,8 @@ pub struct Upstream {
     pub host: Host,
     /// True if connections use TLS.
     pub is_secure: bool,
-    /// True if requests use HTTP/2 without negotiation. There is then no fallback to HTTP/1.1.
+    /// True if requests use only HTTP/2: by prior knowledge, or with TLS as the only protocol of ALPN. There is then no
+    /// fallback to HTTP/1.1.
     pub http2: bool,
     /// Version of the PROXY protocol header that is sent at the beginning of connections; `None`: no header.
     pub proxy_protocol: Option<ProxyProtocol>,

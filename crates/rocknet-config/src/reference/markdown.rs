@@ -26,8 +26,9 @@ can complete and check keys with `docs/rocknet.schema.json`.
 
 ## General rules
 
-**Inheritance.** A route inherits the settings of its site, and the log of a site those of `[log]`. Maps (`headers`,
-`errors`, `redirects`, `push`) are merged entry by entry, and `limits` key by key; everything else is replaced.
+**Inheritance.** A route inherits the settings of its site, and the log of a site those of `[log]`. Maps (`types`,
+`headers`, `errors`, `redirects`, `push`) are merged entry by entry, and `limits` key by key; everything else is
+replaced.
 
 **Order** of tables and keys does not matter, because the most specific route or redirect takes effect. Only rules are
 applied in the order of the configuration.

@@ -8,7 +8,7 @@ use crate::message::{nearest, short};
 use crate::model::AccessFormat;
 use crate::template::{Scope, Template, TemplateError};
 
-/// Maximum length of a line's template, in bytes.
+/// Maximum length of a line's template, in bytes. A longer one is surely a mistake.
 const MAX_BYTES: usize = 4 * 1024;
 
 /// Reads `format` of a log: a word, or a text with placeholders.

@@ -14,7 +14,7 @@ use crate::value::{access, path, typed};
 /// Maximum number of offences in a rate. A larger number is surely a mistake.
 const MAX_COUNT: u64 = 1_000_000;
 
-/// Longest time of a rate.
+/// Longest time of a rate. A longer one is surely a mistake.
 const MAX_WINDOW: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Maximum number of list files. Each is looked up on its own.

@@ -185,7 +185,8 @@ fn uri(text: &str) -> Result<String, &'static str> {
     let has_scheme = path
         .split_once(':')
         .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty());
-    // `spiffe://*` would accept every authority.
+    // A pattern must name its authority. `spiffe://*` would accept any: without `/*` it is `spiffe:/`, which is refused
+    // below because of its last slash.
     let has_authority = path
         .split_once("://")
         .is_none_or(|(_, rest)| !rest.is_empty() && !rest.starts_with('/'));

@@ -23,7 +23,7 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(is_token_byte)
 }
 
-/// Returns a media type (RFC 9110 §8.3.1), with `charset=utf-8` if it is a text without parameters. Returns `None` if
+/// Returns a media type (RFC 9110 §8.3.1), with `charset=utf-8` if it is `text/…` without parameters. Returns `None` if
 /// `text` is not a media type.
 pub(crate) fn media_type(text: &str) -> Option<String> {
     let text = text.trim();

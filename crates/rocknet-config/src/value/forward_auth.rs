@@ -12,7 +12,8 @@ use crate::units;
 use crate::value::proxy::upstreams;
 use crate::value::{field, pattern, typed};
 
-/// Maximum number of fields that are copied from a response of the authority.
+/// Maximum number of fields that are copied from a response of the authority. Each field of the response is compared
+/// with all of them.
 const MAX_HEADERS: usize = 64;
 
 /// Reads the authority of an `auth` with the key `forward`; `None` after an error. `node`: value of `forward`.
@@ -47,6 +48,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option
     }
     let timeout = table.node("timeout").and_then(Node::as_text);
     if let Some(timeout) = timeout.and_then(|text| units::duration(text).ok()) {
+        // Less than 1 ms was reported as out of range.
         forward.timeout = timeout.max(Duration::from_millis(1));
     }
     Some(forward)
@@ -99,6 +101,7 @@ fn sign_in(check: &mut Check<'_>, written: &Text, node: &Node) -> Option<SignIn>
     if text == SignIn::LOCATION {
         return Some(SignIn::Location);
     }
+    // The server makes a redirect from the pattern `/*` to this target, so the target can contain `{*}`.
     let names = CaptureNames::of_pattern(&Pattern::Prefix("/".to_owned()));
     let error = pattern::target_form(&names, text).err().or_else(|| {
         let message = format!("\"{}\" has a fragment", short(text));

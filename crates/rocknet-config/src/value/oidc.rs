@@ -26,10 +26,10 @@ const OWN_KEYS: [&str; 13] = [
     "idle",
 ];
 
-/// Maximum length of a URL or path, in bytes.
+/// Maximum length of a URL, path or scope, in bytes. A longer one is surely a mistake.
 const MAX_URL: usize = 500;
 
-/// Maximum number of names in one list.
+/// Maximum number of names in one list. The user of each request is compared with all of them.
 const MAX_NAMES: usize = 1_000;
 
 const EXAMPLE: &str = "write auth = { oidc = \"https://id.example.com/\", client_id = \"app\", client_secret = \"…\" }";
@@ -126,6 +126,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node, inherited
     oidc.lifetime = typed::duration(table, "lifetime").unwrap_or(oidc.lifetime);
     oidc.idle = typed::duration(table, "idle").unwrap_or(oidc.idle);
     let timeout = typed::duration(table, "timeout").unwrap_or(oidc.timeout);
+    // Less than 1 ms was reported as out of range.
     oidc.timeout = timeout.max(Duration::from_millis(1));
     Some(oidc)
 }

@@ -1,6 +1,6 @@
 //! Parsers of single keys of a site or route. Each parser replaces the inherited value. The exceptions are the maps
-//! `headers`, `errors`, `redirects` and `push`, which are merged entry by entry, and `limits`, which is merged key by
-//! key.
+//! `types`, `headers`, `errors`, `redirects` and `push`, which are merged entry by entry, and `limits`, which is merged
+//! key by key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -164,7 +164,7 @@ pub(crate) fn types(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
     }
 }
 
-/// Maximum length of an extension in bytes.
+/// Maximum length of an extension in bytes. No extension in use is as long.
 const MAX_EXTENSION: usize = 32;
 
 /// Merges `headers` into the inherited fields, by name without regard to case.

@@ -70,7 +70,8 @@ impl Endpoint {
         }
     }
 
-    /// Requires full permission, because the reply may contain secrets.
+    /// Requires full permission for a GET request, because the reply may contain secrets, or because the server sends a
+    /// request itself.
     pub(super) const fn secret(self) -> Endpoint {
         Endpoint {
             permission: Permission::Full,

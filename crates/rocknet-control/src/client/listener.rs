@@ -45,7 +45,8 @@ pub fn is_trusted(account: u32, own: u32) -> bool {
     account == own || account == 0
 }
 
-/// Returns the account of a line of a list, if a program listens at the address or at all addresses.
+/// Returns the account of a line of a list, if a program listens at the address or at all addresses. The fields of a
+/// line are `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid`, and others after them.
 fn account(line: &str, address: SocketAddr) -> Option<u32> {
     let mut fields = line.split_whitespace().skip(1);
     let (ip, port) = fields.next()?.split_once(':')?;

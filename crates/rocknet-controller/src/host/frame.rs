@@ -21,7 +21,9 @@ use super::RequestView;
 use crate::abi;
 use crate::request::{Level, Refused};
 
-/// Maximum size of a payload in bytes: a request body, or a request head as large as the limits allow.
+/// Maximum size of a payload in bytes. A request body that a controller gets as a whole has at most 1 MiB. A request head
+/// exceeds the maximum only with a target of several hundred KiB, because an encoded request contains the path three
+/// times. The limits permit such a target only if they are raised.
 pub const MAX_FRAME: usize = 2 * 1024 * 1024;
 /// Maximum size of a body frame in bytes, large enough that the cost of a frame is small per byte.
 pub const MAX_BODY: usize = 64 * 1024;

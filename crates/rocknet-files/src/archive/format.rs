@@ -36,7 +36,8 @@ const DEFLATE: u16 = 8;
 /// A file or folder of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveEntry {
-    /// Path in the archive, with `/` between names. The path of a folder ends with `/`.
+    /// Path in the archive, with `/` between names. The path of a folder ends with `/`. The length fits in 16 bits,
+    /// because a path of a site has at most 128 names of 255 bytes each.
     pub name: Box<str>,
     /// Size of the file in bytes; 0 for a folder.
     pub size: u64,

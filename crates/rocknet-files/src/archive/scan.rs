@@ -24,7 +24,7 @@ use crate::tree::Tree;
 /// of the folder that is read. It bounds the memory of a scan.
 const MAX_PATHS: usize = 8 << 20;
 /// Maximum number of names that a scan reads, as a multiple of the maximum number of entries. Names that are left out,
-/// such as those of hidden files, count too.
+/// such as those of hidden files, count too, because reading them takes time.
 const NAMES_FOR_EACH_ENTRY: usize = 4;
 
 /// Number of names after which a step ends.

@@ -117,6 +117,7 @@ impl Stepped for Box<State> {
 impl State {
     /// Writes the next piece, which may be empty. Returns it, and also the state if the archive has not ended.
     fn write_piece(mut self: Box<State>) -> io::Result<(Bytes, Option<Box<State>>)> {
+        // The last block or header may exceed the piece.
         let mut out = Vec::with_capacity(PIECE + PIECE / 4);
         let before = self.offset;
         (self.input, self.files) = (0, 0);
@@ -171,8 +172,8 @@ impl State {
         Ok(Position::Content(index, content))
     }
 
-    /// Opens the file of an entry. Fails if it is another one than before, because its size was announced and its
-    /// content would not belong to that of the other files.
+    /// Opens the file of an entry. Fails if it was replaced or changed since the scan, because its size was announced
+    /// and the archive would mix files of different times.
     fn open(&self, found: &ScannedEntry) -> io::Result<File> {
         let relative = self.scanned.path_of(&found.entry);
         let opened = self.scanned.root.open_file(&relative, self.scanned.symlinks);

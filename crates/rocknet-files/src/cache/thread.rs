@@ -147,7 +147,6 @@ impl CacheThread {
         if let Message::InsertsPending = message {
             self.inserts.rearm();
         }
-        // Pending inserts are processed first, because they were sent before this message.
         while let Some(insert) = self.inserts.try_recv() {
             self.insert(&insert.key, insert.entry);
         }

@@ -16,6 +16,7 @@ use super::plan::{self, AccountPlan, Accounts};
 use super::process::Process;
 
 /// Rights to start scripts after this process has dropped root's rights. Not set in a process that drops no rights.
+/// Only the first value is kept.
 static RIGHTS: OnceLock<Rights> = OnceLock::new();
 
 /// Program that is started as the helper. If it is not set, the program of this process is used.

@@ -10,7 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::gateway::error::BackendError;
 
-/// Maximum number of requests of all sites that wait for a permit. Further requests are rejected.
+/// Maximum number of requests of all sites that wait for a permit. Further requests are rejected, because each waiting
+/// request holds its connection and its stored body.
 const MAX_WAITING: usize = 256;
 
 /// Permits for the programs of one server.

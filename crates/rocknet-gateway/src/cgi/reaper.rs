@@ -52,7 +52,8 @@ impl ProgramProcess for WatchedProcess {
 impl WatchedProcess {
     /// Permits the program to run for this time at most, after which it is killed.
     fn end_within(&self, time: Duration) {
-        // The flag identifies the program, because its process number may have been reused.
+        // The flag identifies the program, because its process number may have been reused. Sending fails only after
+        // the server has stopped the thread, which kills all programs.
         let _ = self
             .commands
             .send(ReaperCommand::Release(Arc::clone(&self.killed), time));

@@ -181,7 +181,8 @@ impl Backend {
         &self.label
     }
 
-    /// Returns why a PHP that RockNet runs itself is down; `None` if it runs or is another back end.
+    /// Returns why a PHP that RockNet runs itself is down. `None` while it runs, while requests may wait for its start,
+    /// and for any other back end.
     pub fn own_failure(&self) -> Option<String> {
         match (&self.address.host, self.address.own_php) {
             (Host::Unix(socket), Some(_)) => self.php.failure(socket),

@@ -83,7 +83,7 @@ pub struct WantedPhp {
 }
 
 impl WantedPhp {
-    /// Returns the PHP that RockNet should run for a site or route; `None` for none.
+    /// Returns the PHP that RockNet should run for a site or route, if any.
     fn of(settings: &Settings) -> Option<WantedPhp> {
         match &settings.php {
             Some(Php::Managed {

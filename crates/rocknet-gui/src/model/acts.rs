@@ -66,11 +66,12 @@ impl Model {
             Act::StartServer => self.start(self.starter()),
             Act::StartBy(starter) => self.start(starter),
             Act::StartAt(from, to) => {
+                // The job starts the server itself, so the job of the ordinary start is discarded.
                 self.start(Starter::Program);
                 vec![Effect::Job(Job::StartAt(from, to))]
             }
             Act::StopServer if self.link.is_online() => self.stop(Job::Stop),
-            // Otherwise, this program could not start the server again.
+            // A server that this program could not start again is not stopped for a restart.
             Act::RestartServer if self.can_restart() => self.stop(Job::Restart),
             Act::StopServer | Act::RestartServer => Vec::new(),
             Act::ReloadServer => self.while_online(Job::Reload),

@@ -51,7 +51,7 @@ impl Model {
         let website = added.and_then(|draft| self.websites.find(&draft.name));
         match website.map(|website| website.facts.trust) {
             Some(CertificateTrust::Fault) => self.while_online(Job::Query(Query::Certificates)),
-            // The first certificate creates the authority, which the first look did not find.
+            // The first certificate creates the local CA, which the first query of the trust stores did not find.
             Some(CertificateTrust::Local) if self.services.trust == Fetched::Loaded(Vec::new()) => {
                 let has_looked = |draft: &mut super::Draft| std::mem::replace(&mut draft.has_looked_again, true);
                 match self.draft.as_mut().is_none_or(has_looked) {

@@ -7,7 +7,7 @@ use crate::job::{FolderTrouble, Job, Listing};
 /// Key of the row that leads to the folder above.
 pub const PARENT: &str = "..";
 
-/// Maximum number of folders that are shown.
+/// Maximum number of folders that are shown. The user finds the others by typing the beginning of a name.
 const MAX_SHOWN: usize = 500;
 
 /// State of the chooser.
@@ -152,7 +152,7 @@ impl FolderChooser {
         None
     }
 
-    /// Takes a list of folders. Returns the next job of the beginning.
+    /// Takes a list of folders. If the folder at the beginning is missing, returns the job that lists the one above it.
     pub(super) fn take(&mut self, folder: &Path, result: Result<Listing, FolderTrouble>) -> Option<Job> {
         if folder != self.folder {
             return None;

@@ -101,7 +101,7 @@ pub struct Draft {
     pub checked: Option<Result<Checked, ApiError>>,
     /// Port of the website that another program holds, and a free port.
     pub free_port: Option<(u16, u16)>,
-    /// Ports that the website uses in place of the default ones.
+    /// Default ports that other programs hold, each with the port that the website uses in its place.
     ports: Vec<(u16, u16)>,
     /// Error of saving.
     pub failure: Option<String>,
@@ -278,6 +278,7 @@ impl Draft {
         const DEVELOPMENT: [u16; 2] = [8080, 8443];
         const PRODUCTION: [u16; 2] = [80, 443];
         let (first, _) = self.ports.first()?;
+        // A port that was taken shows which defaults the server has.
         let defaults = if DEVELOPMENT.contains(first) {
             DEVELOPMENT
         } else {

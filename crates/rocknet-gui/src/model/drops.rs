@@ -54,7 +54,7 @@ impl Model {
         effects
     }
 
-    /// Returns the path of a text for a folder, which may be a `file:` URL that was pasted.
+    /// Returns the path of a `file:` URL that was pasted into the field of the folder; `None` for other texts and fields.
     pub(super) fn folder_text(&self, field: FieldId, text: &str) -> Option<String> {
         let Fetched::Loaded(edit) = &self.site_edit else {
             return None;

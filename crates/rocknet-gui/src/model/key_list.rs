@@ -1,4 +1,4 @@
-//! The list of keys (F1), in place of the page, whose input stays.
+//! The list of keys (F1): the keyboard shortcuts of the window. It takes the place of the page, whose input stays.
 
 use super::{Effect, Model};
 use crate::act::Act;

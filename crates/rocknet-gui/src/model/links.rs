@@ -7,7 +7,7 @@ use crate::job::{Absence, StartFailure};
 /// Connection to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Link {
-    /// The program has just started.
+    /// The program has just started, or connects again or to another server.
     #[default]
     Connecting,
     /// The server at this socket replies.

@@ -98,12 +98,12 @@ impl LogView {
         self.is_followed
     }
 
-    /// Takes that the page of the logs is shown.
+    /// Records that the page of the logs is shown.
     pub fn is_read(&mut self) {
         self.left = None;
     }
 
-    /// Takes that another page is shown.
+    /// Records that another page is shown.
     pub fn leave(&mut self, now: Duration) {
         self.left = self.left.or(Some(now));
     }
@@ -142,7 +142,7 @@ impl LogView {
         lines
     }
 
-    /// Takes that the logs are followed again. The server sends its recent lines first, and known ones among them are
+    /// Records that the logs are followed again. The server sends its recent lines first, and known ones among them are
     /// not added again.
     pub fn resume(&mut self) {
         self.is_resuming = true;

@@ -7,8 +7,8 @@ use crate::elsewhere::Elsewhere;
 use crate::job::Job;
 
 impl Model {
-    /// Returns true if the server may be on another computer, which then does not use the files and programs of
-    /// this computer.
+    /// Returns true if the server may be on another computer, so that it does not use the files and programs of this
+    /// one.
     pub fn is_elsewhere(&self) -> bool {
         self.used_place.is_elsewhere()
     }

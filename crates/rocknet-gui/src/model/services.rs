@@ -167,7 +167,8 @@ fn plain_address(address: &str) -> &str {
     address.strip_suffix(port).unwrap_or(address)
 }
 
-/// Returns true if a website with this value of `php` and account may use the pool.
+/// Returns true if a website with this value of `php` and account may use the pool, which has a name such as `8.2` or
+/// `8.2@alice`.
 fn is_pool(pool: &str, wanted: &str, user: Option<&str>) -> bool {
     let (version, account) = match pool.split_once('@') {
         Some((version, account)) => (version, Some(account)),
@@ -178,6 +179,7 @@ fn is_pool(pool: &str, wanted: &str, user: Option<&str>) -> bool {
     is_version && account == user
 }
 
+/// Returns the numbers of the version in the name of a pool.
 fn version(pool: &str) -> Vec<u32> {
     let version = pool.split('@').next().unwrap_or_default();
     version

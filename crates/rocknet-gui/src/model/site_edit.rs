@@ -73,7 +73,7 @@ impl SiteEdit {
             .filter_map(|(at, (field, text))| Some((FieldId::Site(u8::try_from(at).ok()?), field, text.as_str())))
     }
 
-    /// Returns the kinds that the form offers: the value and the index of each.
+    /// Returns the kinds that the form offers, each with its value in the choice.
     pub fn kinds(&self) -> impl Iterator<Item = (ContentKind, &'static str)> {
         let present = self.present_kind;
         KINDS

@@ -46,7 +46,7 @@ pub struct TextEdit {
     pub newer: Option<ConfigText>,
     /// Differences between that file and the text.
     pub difference: Difference,
-    /// Key of the selected finding.
+    /// Index of the selected finding, which is also the key of its row.
     pub selected: Option<usize>,
     pub place: TextPlace,
     /// Byte of the cursor after the last typing, unless a place was shown since.
@@ -174,7 +174,7 @@ impl TextEdit {
         self.failure = None;
     }
 
-    /// Takes the failure of saving.
+    /// Takes the failure of saving; `None` after an edit by another program, which [`merge`](Self::merge) finds next.
     pub fn refused(&mut self, failure: Option<String>) {
         self.saving = None;
         self.failure = failure;

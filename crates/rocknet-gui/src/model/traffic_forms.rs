@@ -78,6 +78,7 @@ impl DropForm {
             site: filled(&self.site),
             ..ResponsePurge::default()
         };
+        // The fields of the request are options. `?` below tests the outer option, which is `None` without a text.
         let text = Some(filled(&self.text)).filter(Option::is_some);
         Some(match self.selection {
             DropSelection::Url => ResponsePurge { url: text?, ..purge },

@@ -10,7 +10,7 @@ impl Model {
     /// several lines keeps these.
     pub(super) fn typed(&self, field: FieldId, text: &str) -> String {
         let has_lines = match (field, &self.site_edit) {
-            // A folder that is dropped into the field is a line of its own.
+            // Folders that are dropped into the field come one on each line.
             (FieldId::Folder, _) => true,
             (FieldId::Site(at), Fetched::Loaded(edit)) => {
                 let input = edit.form.fields.get(usize::from(at)).map(|field| field.input);

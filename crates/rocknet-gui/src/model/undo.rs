@@ -92,13 +92,13 @@ impl Model {
     /// Takes the success of an undo.
     pub(super) fn undone(&mut self, saved: Saved) -> Vec<Effect> {
         let id = self.undoing.take().and_then(|undo| undo.id);
-        let file = self.changes().iter().find(|change| Some(change.id) == id);
-        let count = file.map_or(1, |undone| {
+        let change = self.changes().iter().find(|change| Some(change.id) == id);
+        let count = change.map_or(1, |undone| {
             let reverted =
                 |change: &&rocknet_control::config::Change| change.file == undone.file && change.id >= undone.id;
             self.changes().iter().filter(reverted).count()
         });
-        // Several changes at once can be restored. A single one is made again as easily.
+        // The undo of several changes can be taken back. A single change is as easily made again.
         let can_undo = saved.can_undo && count > 1;
         self.undo = can_undo.then_some(saved.revision);
         self.opened_change = None;

@@ -248,7 +248,7 @@ impl Websites {
         let named = |number: u16| match (socket, rest.split_once('.')) {
             (Some((host, port)), _) => format!("{host}:{}", next(port, number)),
             _ if is_address => format!("{name}:{}", next(8080, number)),
-            // It stands for all other names, so its copy needs one.
+            // `default` stands for all names that no other website has, so its copy needs a name.
             _ if name == "default" => format!("default-{number}.localhost"),
             (None, Some((first, last))) => format!("{prefix}{first}-{number}.{last}"),
             (None, None) => format!("{name}-{number}"),

@@ -53,7 +53,8 @@ fn charts(words: &Words, samples: &[&LoadSample], last: &LoadSample, span: Span)
     let begin = end.saturating_sub(span.seconds() * 1_000);
     let shown: Vec<&LoadSample> = samples.iter().copied().filter(|sample| sample.at_ms >= begin).collect();
     let ago = fill(words.ago, &[&text::duration(span.seconds())]);
-    let time = |milliseconds: Option<u64>| milliseconds.map_or("–".to_owned(), |us| number::duration(words, us));
+    let time = |microseconds: Option<u64>| microseconds.map_or("–".to_owned(), |us| number::duration(words, us));
+    // `least`: minimum of the value at the top of the axis. `label`: text of that value.
     let chart = |title: &str, value: String, lines: &[Line<'_>], least: f64, label: &dyn Fn(f64) -> String| {
         let points: Vec<Vec<Option<(f64, f64)>>> = lines
             .iter()
@@ -137,7 +138,7 @@ fn condensed(
     span: Span,
     read: &dyn Fn(&LoadSample) -> Option<f64>,
 ) -> Vec<Option<(f64, f64)>> {
-    /// Time without samples in milliseconds after which the line is broken.
+    /// Time without samples in milliseconds after which the line is broken. The server takes one each second.
     const GAP: u64 = 3_000;
     let length = span.seconds() * 1_000;
     let step = (length / MAX_POINTS).max(1);

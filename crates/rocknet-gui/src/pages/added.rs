@@ -12,6 +12,7 @@ use crate::words::{Words, fill};
 /// Returns the page. `file`: configuration file with the website.
 pub fn screen(model: &Model, draft: &Draft, file: &Path) -> Screen {
     let words = model.words();
+    // The server has accepted the website, so its configuration is valid.
     let mut checks = vec![Check {
         mark: Mark::Good,
         text: words.check_config.to_owned(),
@@ -99,6 +100,7 @@ fn php(model: &Model, draft: &Draft) -> Option<Check> {
     })
 }
 
+/// Returns the check of the lookup of the name; `None` for a website without a host, such as `:8080`.
 fn name(model: &Model, draft: &Draft) -> Option<Check> {
     let words = model.words();
     let visit = draft.visit.as_ref().filter(|_| !draft.name.starts_with(':'))?;
@@ -118,8 +120,8 @@ fn name(model: &Model, draft: &Draft) -> Option<Check> {
     })
 }
 
-/// Returns the checks of the certificate, of each browser of this account that does not trust it; none for a website
-/// without HTTPS, or while the state is not known.
+/// Returns the checks of the certificate: one, or one for each browser of this account that does not trust it. The list
+/// is empty for a website without HTTPS, or while the state is not known.
 fn certificate(model: &Model, draft: &Draft) -> Vec<Check> {
     let words = model.words();
     let line = |mark, text: String, fix| vec![Check { mark, text, fix }];

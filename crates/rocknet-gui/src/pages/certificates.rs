@@ -70,7 +70,7 @@ fn row(words: &Words, certificate: &CertificateSummary) -> TableRow {
     let (mark, valid) = match certificate.names.is_empty() {
         true => (Mark::Bad, words.no_certificate.to_owned()),
         false if days < 0 => (Mark::Bad, words.expired.to_owned()),
-        // Certificates of the local CA live for days, and are renewed by themselves.
+        // A certificate that is renewed by itself needs attention only if its renewal has failed.
         false if days < SOON && (certificate.source == "files" || certificate.fault.is_some()) => {
             (Mark::Fair, days_left(words, days))
         }

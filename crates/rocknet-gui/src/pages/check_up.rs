@@ -9,7 +9,7 @@ use crate::model::{Fetched, Model};
 use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Style, Table, TableRow};
 use crate::words::{Words, fill};
 
-/// Subject of the server's checks of trust stores, which are those of the server's account.
+/// Name of the checks in which the server reports the trust stores of its own account.
 const LOCAL_CA: &str = "local CA";
 
 /// Returns the page.
@@ -111,6 +111,7 @@ fn lines(model: &Model, checks: &[DoctorCheck]) -> Vec<Line> {
         .iter()
         .filter(|check| stores.is_empty() || check.check != LOCAL_CA)
         .map(|check| {
+            // The server appends the remedy to the finding.
             let (found, remedy) = match check.found.split_once(": ") {
                 Some((found, remedy)) if check.verdict != DoctorVerdict::Good => (found, remedy),
                 _ => (&*check.found, ""),

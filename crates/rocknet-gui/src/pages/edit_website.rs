@@ -148,7 +148,8 @@ fn input(words: &Words, field: &SiteField) -> FieldInput {
     }
 }
 
-/// Returns the summary of the documentation, the form of the lines, other words, and what an empty field means.
+/// Returns the help of a field: the summary of the documentation, the form of the lines, the words that stand for other
+/// values, and the default or an example while the field is empty.
 fn help(words: &Words, field: &SiteField, text: &str) -> String {
     let mut help = first_sentence(&field.help).replace('`', "");
     let mut add = |more: &str| {

@@ -1,10 +1,10 @@
-//! Switches off what a reading token does not permit, on all pages, and says why.
+//! Disables the buttons for which a token with read permission does not suffice, on all pages, and shows the reason.
 
 use crate::act::{Act, PageName};
 use crate::model::Model;
 use crate::screen::{Banner, Body, Button, Mark, Screen};
 
-/// Returns the screen without the acts that the connection does not permit. A notice gives the reason.
+/// Returns the screen, with the buttons disabled whose acts the connection does not permit. A notice gives the reason.
 pub fn restricted(model: &Model, mut screen: Screen) -> Screen {
     if model.may_change() || !model.link.is_online() {
         return screen;

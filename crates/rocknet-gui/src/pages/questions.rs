@@ -30,8 +30,8 @@ fn leave(words: &Words) -> Screen {
     }
 }
 
-/// Returns the question about an edit by another program. It appears while the user types, so its lines take the focus,
-/// which no key changes, and its buttons are beside the heading.
+/// Returns the question about an edit by another program. It appears while the user types, so its buttons are beside
+/// the heading, and the focus goes to its lines, on which typed letters have no effect.
 fn conflict(model: &Model) -> Screen {
     let words = model.words();
     let text = match model.page {

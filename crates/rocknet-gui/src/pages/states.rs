@@ -134,7 +134,7 @@ pub fn without_server(model: &Model) -> Message {
     }
 }
 
-/// Returns the message about a server that was not stopped by this program.
+/// Returns the message about a server that has ended without being stopped by this program.
 fn ended(model: &Model) -> Message {
     let words = model.words();
     let ending = model.ending.clone().unwrap_or_default();
@@ -152,7 +152,7 @@ fn ended(model: &Model) -> Message {
     }
 }
 
-/// Returns the buttons after a failed start. `port`: port that another program holds, and the port in its place.
+/// Returns the buttons after a failed start. `port`: port that another program holds, and a free one.
 fn with_port(model: &Model, port: Option<(u16, u16)>) -> Vec<Button> {
     let words = model.words();
     let mut others = start_buttons(model, words.try_again);
@@ -166,6 +166,7 @@ fn with_port(model: &Model, port: Option<(u16, u16)>) -> Vec<Button> {
     buttons
 }
 
+/// Adds the button that copies the reason and the lines of a failed start or an ended server.
 fn with_copy(words: &Words, mut actions: Vec<Button>) -> Vec<Button> {
     actions.push(Button::new(words.copy, Act::CopyReason));
     actions

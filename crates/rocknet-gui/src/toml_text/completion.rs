@@ -28,10 +28,12 @@ pub struct Proposal {
     pub text: String,
 }
 
-/// Part of a table: the keys of a section, or names that the operator chooses.
+/// Table that a path leads to, by the parts that can follow the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
+    /// The keys of a section.
     Keys(Section),
+    /// Names that the operator chooses. The table of each name has the keys of the section.
     Names(Section),
 }
 
@@ -55,7 +57,7 @@ pub fn complete(text: &str, cursor: usize) -> Option<Completion> {
     }
     let mut path = header_path(text, line_start);
     let at_top = path.is_empty();
-    // Path lengths before each inline table.
+    // `open`: length of the path before each inline table that is open.
     let (mut open, mut key, mut is_value) = (Vec::new(), String::new(), false);
     let mut start = cursor;
     for token in &of_line {
@@ -244,6 +246,7 @@ fn collect_values(kind: &Kind, into: &mut Vec<Proposal>) {
             text: word.to_owned(),
         })),
         Kind::Choice(words) => {
+            // A word of a later version is not valid yet.
             into.extend(words.iter().filter(|word| word.later.is_none()).map(|word| Proposal {
                 label: word.text.to_owned(),
                 help: word.doc.to_owned(),

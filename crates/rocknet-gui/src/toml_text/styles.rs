@@ -2,7 +2,7 @@
 
 use super::lexer::{TokenKind, tokens};
 
-/// Marks of lines, the last one for errors.
+/// Number of marks that a line can have: none, a warning, or an error.
 pub const MARKS: usize = 3;
 
 /// Kinds of letters: spaces, and the kinds of [`TokenKind`].

@@ -60,9 +60,10 @@ impl PushButton {
             };
             draw_button(&colours, widget, &look);
         });
-        let left = Rc::clone(&can_press);
+        let pressable = Rc::clone(&can_press);
         widget.handle(move |widget, event| match event {
-            Event::Unfocus if !left.get() => {
+            // It kept the focus while it could not be pressed.
+            Event::Unfocus if !pressable.get() => {
                 widget.deactivate();
                 true
             }
@@ -89,6 +90,7 @@ impl PushButton {
             width,
             can_press,
         };
+        // Applies `shown.enabled`.
         new.lock(false);
         new
     }
@@ -99,7 +101,7 @@ impl PushButton {
         self.lock(false);
     }
 
-    /// Lets the button not be pressed while it is locked.
+    /// Locks or unlocks the button. It can be pressed if it is enabled and not locked.
     pub fn lock(&mut self, is_locked: bool) {
         let can_press = self.shown.enabled && !is_locked;
         self.can_press.set(can_press);

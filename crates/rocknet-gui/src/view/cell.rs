@@ -1,4 +1,4 @@
-//! Cells of a table: a text with its mark, and a second line.
+//! Cells of a table: a text with its mark, and a detail below it in a smaller size.
 
 use fltk::draw;
 use fltk::enums::{Align, Font};
@@ -7,11 +7,11 @@ use rocknet_gui::theme::{Rgb, Theme};
 
 use super::paint::{self, Area};
 
-/// Height of a line of text, and of a second line, if a row has several of them.
+/// Height of a line of the text, and of a line of the detail, in a column that wraps.
 pub const LINE: i32 = 18;
 pub const DETAIL: i32 = 17;
 
-/// Maximum number of lines of a text in a row.
+/// Maximum number of lines of a text or a detail in a column that wraps.
 pub const MAX_LINES: i32 = 4;
 
 /// Height of a row that has room for two lines.
@@ -25,7 +25,7 @@ pub fn align(is_number: bool) -> Align {
     }
 }
 
-/// Draws a cell with one line of text, or two if the row is high enough, and its second line.
+/// Draws a cell of a column that does not wrap. A long text without a detail takes two lines if the row is high enough.
 pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: bool) {
     let (words, rgb) = draw_mark(theme, cell, place);
     let font = if is_first { paint::BOLD } else { paint::REGULAR };
@@ -35,7 +35,6 @@ pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: 
         false => paint::wrapped(&cell.text, words.w),
     };
     if let ([first, second, ..], "") = (&lines[..], &*cell.detail) {
-        // A long text has a second line where there is room for it.
         let rest = match lines.len() {
             2 => second.clone(),
             _ => lines[1..].join(" "),
@@ -68,7 +67,7 @@ pub fn draw(theme: &Theme, cell: &Cell, place: Area, is_number: bool, is_first: 
     );
 }
 
-/// Draws a cell whose text and second line take as many lines as they need, in the middle of the row.
+/// Draws a cell of a column that wraps: its text and its detail, in the middle of the row.
 pub fn draw_wrapped(theme: &Theme, cell: &Cell, place: Area, is_first: bool) {
     let (words, rgb) = draw_mark(theme, cell, place);
     let font = if is_first { paint::BOLD } else { paint::REGULAR };

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Time for which the area remains the target after the pointer is reported to have left it.
+/// Time for which the area remains the target after the pointer is reported to have left it. A file manager sends the
+/// drop directly after that; see [`drops::area`](super::drops::area).
 const LEAVE_GRACE: Duration = Duration::from_millis(500);
 
 /// A drag, as the area of the window sees it.

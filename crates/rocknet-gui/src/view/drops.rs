@@ -41,10 +41,11 @@ pub fn handle(shared: &SharedHandle, event: Event) -> bool {
     match event {
         Event::DndDrag => true,
         Event::DndEnter | Event::DndLeave => {
-            // The text of an earlier drop has not arrived.
+            // The text of an earlier drop is no longer expected.
             shared.ends_drop();
             true
         }
+        // A paste that follows a key is not the text of a drop.
         Event::KeyDown => {
             shared.ends_drop();
             false

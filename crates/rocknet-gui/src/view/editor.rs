@@ -44,8 +44,9 @@ pub struct EditorView {
     findings: TableView,
     proposals: ProposalsView,
     hint: Rc<RefCell<String>>,
-    /// File, version of its text, number of the place, and colours that are shown.
+    /// File that is shown.
     file: String,
+    /// Version of its text (0 before the first), number of the last place that was shown, and colours.
     shown: (u64, u64, Option<Theme>),
     shared: SharedHandle,
 }
@@ -94,8 +95,8 @@ impl EditorView {
         });
         // The list of proposals gets its keys before the text.
         editor.super_handle_first(false);
-        let (popup, list) = (proposals.clone(), findings.widget.clone());
-        editor.handle(move |editor, event| handle(&typed, &popup, &list, editor, event));
+        let (popup, below) = (proposals.clone(), findings.widget.clone());
+        editor.handle(move |editor, event| handle(&typed, &popup, &below, editor, event));
         EditorView {
             group,
             editor,
@@ -123,6 +124,7 @@ impl EditorView {
         let is_new_text = self.shown.0 != shown.version;
         if is_new_text {
             let mut cursor = self.editor.insert_position();
+            // A view that was created again continues at the cursor of the one before it, not at the last place.
             if let Some(last) = shown.cursor.filter(|_| self.shown.0 == 0) {
                 cursor = i32::try_from(last).unwrap_or(0);
                 self.shown.1 = shown.place.number;
@@ -183,7 +185,7 @@ impl EditorView {
         self.editor.set_text_color(colour(theme.text));
         self.editor.set_cursor_color(colour(theme.text));
         self.editor.set_selection_color(colour(theme.selected));
-        // A wave below each marked line.
+        // Underlines of the marked lines: that of spelling for a warning, that of grammar for an error.
         self.editor.set_spelling_underline_color(colour(theme.fair));
         self.editor.set_grammar_underline_color(colour(theme.bad));
         let bars = self.editor.as_group();
@@ -220,13 +222,13 @@ impl EditorView {
             .layout(Area::new(area.x, top + height + HINT, area.w, findings));
     }
 
-    /// Detaches the buffers, which are freed before the widget.
+    /// Detaches the buffer of the text, which is freed before the widget and would be used by its destructor.
     pub fn detach(&mut self) {
         self.editor.set_buffer(None);
     }
 }
 
-/// Sends the text that was typed.
+/// Parts of the editor that its callbacks use to send the text.
 #[derive(Clone)]
 struct Typed {
     buffer: TextBuffer,
@@ -271,7 +273,7 @@ fn restyle(buffer: &TextBuffer, styles: &mut TextBuffer, marks: &Marks) {
 fn handle(
     typed: &Typed,
     popup: &ProposalsView,
-    list: &fltk::widget::Widget,
+    findings: &fltk::widget::Widget,
     editor: &mut TextEditor,
     event: Event,
 ) -> bool {
@@ -289,22 +291,22 @@ fn handle(
             typed.shared.act(Act::EndCompletion);
             false
         }
-        Event::KeyDown => press(typed, popup, list, editor),
+        Event::KeyDown => press(typed, popup, findings, editor),
         _ => false,
     }
 }
 
-fn press(typed: &Typed, popup: &ProposalsView, list: &fltk::widget::Widget, editor: &mut TextEditor) -> bool {
+fn press(typed: &Typed, popup: &ProposalsView, findings: &fltk::widget::Widget, editor: &mut TextEditor) -> bool {
     let (key, with_ctrl) = (app::event_key(), app::is_event_ctrl());
     let cursor = || usize::try_from(editor.insert_position()).unwrap_or(0);
     match key {
         _ if with_ctrl && key == Key::from_char(' ') => typed.shared.act(Act::Complete(cursor())),
         _ if with_ctrl && key == Key::from_char('s') => typed.shared.act(Act::Submit),
-        Key::F6 => return list.clone().take_focus().is_ok(),
+        Key::F6 => return findings.clone().take_focus().is_ok(),
         Key::Escape if popup.is_shown() => typed.shared.act(Act::EndCompletion),
         Key::Up | Key::Down | Key::PageUp | Key::PageDown if popup.is_shown() => popup.press(key),
         Key::Enter | Key::KPEnter | Key::Tab if popup.is_shown() => return typed.accept(popup, editor),
-        // The list belongs to the letters before the cursor.
+        // The proposals complete the letters before the cursor, which these keys move.
         Key::Left | Key::Right | Key::Home | Key::End if popup.is_shown() => {
             typed.shared.act(Act::EndCompletion);
             return false;

@@ -79,7 +79,7 @@ impl FormView {
                 .iter()
                 .zip(&form.fields)
                 .all(|(row, field)| shape(&row.field.borrow()) == shape(field));
-        // The page after the form has other contents, so the position in the form has no meaning there.
+        // A form with fields and one without are different pages, so the new one starts at its top.
         if self.rows.is_empty() != form.fields.is_empty() {
             self.scroll.scroll_to(0, 0);
         }
@@ -272,7 +272,8 @@ impl FormView {
     }
 }
 
-/// Scrolls by a page for the keys that no widget with the focus has handled, as a form may have no field.
+/// Scrolls by a page for Page Up and Page Down if no widget has handled the key. This also works without the focus,
+/// which a form without fields may not have.
 fn turn_page(scroll: &mut Scroll, event: Event) -> bool {
     if !matches!(event, Event::KeyDown | Event::Shortcut) {
         return false;

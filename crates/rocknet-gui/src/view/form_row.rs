@@ -30,7 +30,7 @@ const GAP: i32 = 12;
 /// Height of a heading.
 const HEADING: i32 = 44;
 
-/// Least and largest number of lines of an input of several lines.
+/// Minimum and maximum number of lines of an input of several lines.
 const MIN_LINES: usize = 2;
 const MAX_LINES: usize = 8;
 
@@ -41,6 +41,7 @@ pub struct FieldRow {
     input: RowInput,
     /// Button that opens the chooser of folders.
     pub choose: Option<PushButton>,
+    /// Button that repairs the problem of the field.
     pub fix: Option<PushButton>,
 }
 
@@ -53,7 +54,7 @@ enum RowInput {
 }
 
 impl FieldRow {
-    /// Creates a row in the present group.
+    /// Creates a row in the present group. `choose`: label of the button that opens the chooser of folders.
     pub fn new(shared: &SharedHandle, field: &Field, choose: &str) -> FieldRow {
         let mut group = Group::new(0, 0, 100, 100, None);
         group.super_draw(false);
@@ -109,7 +110,8 @@ impl FieldRow {
         self.field.replace(field.clone());
     }
 
-    /// Lets the row take no input while it is being saved. A text keeps the focus, so that the user can continue.
+    /// Locks the row while its form is being saved, or unlocks it. A text keeps the focus, so that the user can
+    /// continue.
     pub fn lock(&mut self, shared: &SharedHandle, is_locked: bool) {
         match &mut self.input {
             RowInput::Text(input) => inputs::lock_text(input, shared, is_locked),
@@ -203,7 +205,7 @@ fn label_height(field: &Field) -> i32 {
 fn input_height(field: &Field) -> i32 {
     let lines = field.text.split('\n').count();
     match field.input {
-        // An empty line at the end is for more.
+        // One empty line more, for the next entry.
         FieldInput::Lines => (lines + 1).clamp(MIN_LINES, MAX_LINES) as i32 * LINE + 10,
         FieldInput::Fixed => lines.min(MAX_LINES) as i32 * LINE + 10,
         _ => HEIGHT,

@@ -186,7 +186,7 @@ impl Header {
             self.filter = Some((input, wanted.clone()));
         }
         if let Some((input, shown)) = &mut self.filter {
-            // While the user types, the model takes its text from the input.
+            // While the user types, the model takes its text from the input. A different hint is that of another page.
             if input.value() != wanted.text && (shown.hint != wanted.hint || !input.has_focus()) {
                 input.set_value(&wanted.text);
             }

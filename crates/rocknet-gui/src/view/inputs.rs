@@ -83,7 +83,8 @@ fn prepare<I: InputExt + WidgetExt + WidgetBase>(input: &mut I, shared: &SharedH
     input.set_callback(move |input| acts.act(Act::SetField(id, input.value())));
 }
 
-/// Draws the edge around an input when its focus changes, and reports that the field was left.
+/// Draws the edge around an input when its focus changes, and reports that the field was left. Returns false, because
+/// the toolkit has to handle the event too.
 fn focus<W: WidgetExt>(shared: &SharedHandle, widget: &W, event: Event, id: FieldId) -> bool {
     if matches!(event, Event::Focus | Event::Unfocus) {
         if event == Event::Unfocus {

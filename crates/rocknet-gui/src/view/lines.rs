@@ -121,6 +121,7 @@ fn handle(shared: &SharedHandle, widget: &mut Widget, state: &mut LinesState, ev
             Key::End => last_offset(state, widget.h()) - state.offset,
             Key::Left | Key::Right => {
                 let by = if app::event_key() == Key::Right { 80 } else { -80 };
+                // More than the longest line of a log: 1,000 characters of about 7 pixels.
                 state.shift = (state.shift + by).clamp(0, 8_000);
                 widget.redraw();
                 return true;
@@ -158,7 +159,7 @@ fn draw_lines(shared: &SharedHandle, widget: &Widget, state: &LinesState) {
         }
         let rgb = match line.mark {
             Mark::Good | Mark::Busy if state.is_diff => paint::mark_colour(&theme, line.mark),
-            // A line that stands for others.
+            // A line that stands for lines left out.
             Mark::Busy => theme.dim,
             Mark::Bad => theme.bad,
             Mark::Fair => theme.fair,

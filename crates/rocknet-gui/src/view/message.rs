@@ -28,7 +28,7 @@ const BUTTON_ROW: i32 = HEIGHT + 8;
 /// Message view.
 pub struct MessageView {
     pub group: Group,
-    /// Takes the focus of a message that appears by itself, and ignores every key but Tab.
+    /// Takes the focus of a message that appears by itself, so that a key that the user types presses no button.
     ground: Widget,
     shown: Rc<RefCell<Message>>,
     pub buttons: Vec<PushButton>,
@@ -129,7 +129,7 @@ fn button_rows(widths: &[i32], room: i32) -> Vec<Vec<i32>> {
     rows
 }
 
-/// Vertical places of the parts.
+/// Vertical places of the parts: the top of each, in pixels.
 struct Places {
     /// Place of the mark; `None` if the area is too low for it.
     mark: Option<i32>,
@@ -138,12 +138,13 @@ struct Places {
     /// Lines of the text: as many as leave room for the buttons.
     text_lines: Vec<String>,
     buttons: i32,
+    /// Top of the card with the lines of output.
     lines: i32,
-    /// Number of the lines below the buttons that there is room for.
+    /// Number of these lines that there is room for.
     line_count: usize,
 }
 
-/// `widths`: those of the buttons.
+/// Places the parts of a message in an area. `widths`: widths of the buttons.
 fn places(area: Area, message: &Message, widths: &[i32]) -> Places {
     draw::set_font(paint::REGULAR, paint::BODY);
     let rows = button_rows(widths, area.w).len() as i32;
@@ -188,6 +189,7 @@ fn draw_message(shared: &SharedHandle, group: &Group, message: &Message) {
     let places = places(area, message, &widths);
     match (message.mark, places.mark) {
         (_, None) => {}
+        // The sign of RockNet stands for `Off`, the mark of messages that report neither success nor trouble.
         (Mark::Off, Some(y)) => paint::sign(&theme, area.x + area.w / 2 - 15, y - 4, 30),
         (mark, Some(y)) => paint::mark(&theme, mark, area.x + area.w / 2 - 13, y, 26),
     }

@@ -57,7 +57,7 @@ impl Shared {
         self.is_dropping.set(true);
     }
 
-    /// Returns true if the text that has arrived is that of a drop.
+    /// Ends the wait for the text of a drop. Returns true if there was one.
     pub fn ends_drop(&self) -> bool {
         self.is_dropping.replace(false)
     }

@@ -22,7 +22,7 @@ const HEAD: i32 = 36;
 const LOW: i32 = 36;
 const TALL: i32 = 52;
 
-/// Width of the bar that shows the place in the list.
+/// Width of the scroll bar.
 const BAR: i32 = 8;
 
 /// State of the view.
@@ -279,7 +279,7 @@ fn press(shared: &SharedHandle, widget: &mut Widget, state: &mut TableState, vis
     };
     let row = row.min(count - 1);
     select(shared, state, row);
-    // A second key may come before the model has answered.
+    // The next key may arrive before the model has shown this selection.
     state.table.selected = Some(row);
     reveal(state, widget.h());
     widget.redraw();

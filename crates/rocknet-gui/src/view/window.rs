@@ -30,7 +30,7 @@ use super::scrollbar;
 use super::shared::{Shared, SharedHandle, colour, show_defaults};
 use super::table::TableView;
 
-/// Size of the window at the first start, and its minimum.
+/// Width and height of the window at the start, and their minimum.
 const SIZE: (i32, i32) = (1_100, 720);
 const MIN_SIZE: (i32, i32) = (720, 480);
 
@@ -75,7 +75,7 @@ impl Window {
         let mut window = DoubleWindow::new(0, 0, SIZE.0, SIZE.1, "RockNet");
         window.set_xclass("rocknet-gui");
         window.set_icon(icon::icon());
-        // Behind everything else, so it takes what no field takes.
+        // The area is behind all other widgets, so it gets the drops that no field takes.
         let drop_area = drops::area(&shared);
         let navigation = Navigation::new(&shared);
         let header = Header::new(&shared);
@@ -173,6 +173,7 @@ impl Window {
                 .is_none_or(|(before, ..)| before.body != shown.0.body);
         let (screen, page, _) = self.shown.insert(shown);
         let (page, is_new_page) = (*page, before.is_none_or(|(page, _)| page != model.page));
+        // The list of keys counts as a page of its own.
         let shows_keys = model.shown_keys.is_some();
         let is_new_page = std::mem::replace(&mut self.shows_keys, shows_keys) != shows_keys || is_new_page;
         self.header.show(screen);
@@ -216,6 +217,7 @@ impl Window {
                     | PageName::History
             );
         if is_new_message && !self.is_awaited.get() {
+            // The focus moves only if the widget that had it is gone.
             if app::focus().map(|widget| widget.as_widget_ptr()) != focused
                 && let Some(BodyView::Message(message)) = &mut self.body
             {
@@ -265,8 +267,8 @@ impl Window {
         }
     }
 
-    /// Takes that the outcome of the instruction of the user is shown. A message without buttons says that the window
-    /// waits for it.
+    /// Ends the wait for the outcome of an instruction, unless the page is a message without buttons: such a message
+    /// stands for an instruction in progress.
     fn end_wait(&self) {
         let waits = |screen: &Screen| matches!(&screen.body, Body::Message(message) if message.actions.is_empty());
         if !self.shown.as_ref().is_some_and(|(screen, ..)| waits(screen)) {
@@ -293,7 +295,7 @@ impl Window {
     }
 
     /// Returns to the place in the form of a page that the user had before a question or the list of keys. `is_other`:
-    /// the contents of the page were created again.
+    /// the contents before were of another kind than the present ones.
     fn return_to_form(&mut self, page: PageName, is_other: bool, had_chooser: bool) {
         let of_page = self.form_place.filter(|(of, _)| *of == page);
         match (&mut self.body, of_page) {

@@ -13,7 +13,7 @@ use super::options::Options;
 use crate::home::settings_folder;
 use crate::job::Absence;
 
-/// Environment variable with the path of the control socket, for servers and their clients.
+/// Environment variable with the path of the control socket, for servers and their clients; `off`: no control socket.
 const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
 /// Name of the file with the place of a server elsewhere, in the folder of the settings.
@@ -125,8 +125,8 @@ impl Places {
         }
     }
 
-    /// Also looks for the server of the system from now on, or no longer, if the configuration of the user names
-    /// another socket.
+    /// Adds the default sockets, such as that of the system, to the socket that the configuration of the user names.
+    /// `uses`: false to remove them again.
     pub fn use_system(&mut self, uses: bool) {
         self.uses_system = uses;
     }
@@ -167,14 +167,13 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// Returns the reason if there is no server. A socket without access is reported only if
-    /// the user has named it.
+    /// Returns the reason if there is no server. A socket without access is reported only if the user has named it.
     pub fn connect(&mut self) -> Result<(PathBuf, Client), Absence> {
         let has_config = self.config.as_ref().is_some_and(|file| file.exists());
         let mut absence = Absence::Stopped(has_config || Path::new(SYSTEM_CONFIG).exists());
         for server in self.servers() {
             match Client::open(&server, STATUS_TIMEOUT) {
-                // The server of this computer may have an account of its own.
+                // Refused only for a server elsewhere, because one of this computer may have an account of its own.
                 Ok(client) if self.is_elsewhere && client.is_foreign() => {
                     absence = Absence::Foreign(server.shown().to_string_lossy().into_owned());
                 }

@@ -81,7 +81,7 @@ impl Worker {
                     (UnitFailure::Failed(failure), Starter::Unit(kind)) if failure.lines.is_empty() => {
                         UnitFailure::Failed(self.with_held_port(kind, failure))
                     }
-                    // The unit of the computer has a configuration that only root may change.
+                    // No port is offered for the unit of the system, whose configuration only root may change.
                     (UnitFailure::Failed(failure), Starter::Unit(UnitKind::User)) => {
                         UnitFailure::Failed(self.launcher.offer_port(&self.places, failure))
                     }
@@ -95,8 +95,8 @@ impl Worker {
         }
     }
 
-    /// Explains the failure of a unit whose journal this account cannot read by a port of its configuration that
-    /// another program holds, if there is one.
+    /// Adds the reason to the failure of a unit whose journal this account cannot read, if another program holds a port
+    /// of the unit's configuration.
     fn with_held_port(&self, kind: UnitKind, failure: StartFailure) -> StartFailure {
         let config = match kind {
             UnitKind::System => Some(SYSTEM_CONFIG.into()),

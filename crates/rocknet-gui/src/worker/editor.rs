@@ -53,6 +53,7 @@ fn command_of_variable(visual: &str, folder: &Path) -> Vec<OsString> {
     let words = words_of(visual);
     let name = words.first().and_then(|program| Path::new(program).file_name());
     let needs_terminal = name.is_some_and(|name| IN_TERMINAL.iter().any(|editor| name == *editor))
+        // Option of Emacs: no window.
         || words.iter().any(|word| word == "-nw");
     if words.is_empty() {
         return Vec::new();

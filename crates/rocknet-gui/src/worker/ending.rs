@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between two looks at the exit status.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Maximum error of a start time that was computed from an uptime.
+/// Maximum error of a start time that was computed from an uptime in whole seconds.
 const ROUNDING: Duration = Duration::from_secs(2);
 
 /// Number of lines in which the beginning of an orderly stop is searched.
@@ -57,7 +57,7 @@ impl Worker {
         }
         // An earlier window may have started the server with the same output.
         let text = match (self.ways.serves_own_config, output) {
-            // A server that was started in a terminal writes to it, and the file is that of an earlier one.
+            // A server that was started in a terminal does not write to the file, which is that of an earlier server.
             (true, Some(output)) if !self.last_start.is_some_and(|start| is_older(&output, start)) => tail(&output),
             _ => String::new(),
         };
@@ -73,7 +73,7 @@ impl Worker {
     }
 }
 
-/// Returns true if a file was last written before a server has started. Seconds of the uptime are rounded.
+/// Returns true if a file was last written before a server has started.
 fn is_older(file: &Path, start: SystemTime) -> bool {
     let written = file.metadata().and_then(|metadata| metadata.modified());
     written.is_ok_and(|written| written + ROUNDING < start)

@@ -66,7 +66,7 @@ impl FolderJobs {
         }
         match receiver.recv_timeout(SOON) {
             Ok(report) => report,
-            // The search for the editor can take as long. If the job is repeated, the user learns that it waits.
+            // The search for the editor can take longer in any folder. Only a repeated job reports that it waits.
             Err(_) if matches!(job, Job::OpenEditor(_)) => None,
             Err(_) => answer(job, FolderTrouble::Waiting),
         }

@@ -13,7 +13,8 @@ use crate::words::{Language, fill};
 /// Maximum number of entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Ports that development servers use by default: Node, Vite, Angular, Flask, Django and PHP, Astro, Hugo, Jekyll.
+/// Ports that development servers use by default: Node, Vite, Angular, Flask, Django and PHP, Astro, Hugo, Jekyll, a
+/// second server of Node, and Jupyter.
 const DEVELOPMENT_PORTS: [u16; 10] = [3000, 5173, 4200, 5000, 8000, 4321, 1313, 4000, 3001, 8888];
 
 /// Finds out what kind of website a folder contains.

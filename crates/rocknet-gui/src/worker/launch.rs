@@ -139,6 +139,7 @@ impl Launcher {
             ..StartFailure::default()
         };
         let Some(program) = self.program.clone() else {
+            // The default reason is that the program is missing.
             return Err(StartFailure::default());
         };
         let config = places.config().ok_or_else(|| failure(Trouble::NoHome))?;
@@ -224,6 +225,7 @@ impl Launcher {
                 return Ok(());
             }
             if Instant::now() >= deadline {
+                // The process goes on, and is reaped once it ends.
                 self.child = Some(child);
                 return Err(failure(Some(Trouble::NoReply)));
             }
@@ -267,8 +269,9 @@ impl Launcher {
     }
 }
 
-/// Returns the failure of a start. `reason`: without one, it is read from the lines of the output. The lines that
-/// are shown are those after the first error, which have its place, or the last ones.
+/// Returns the failure of a start. `reason`: without one, it is read from the lines of the output. The lines after the
+/// first error are shown, because they have its position in the file. Without an error, or if few lines follow it, the
+/// last lines are shown.
 fn failure_of(reason: Option<Trouble>, lines: Vec<String>) -> StartFailure {
     let last = lines.len().saturating_sub(LINES_SHOWN);
     let error = lines.iter().position(|line| line.starts_with(ERROR));

@@ -11,7 +11,7 @@ use super::connection::SYSTEM_CONFIG;
 use super::connection::{STOPPED, ServerLink};
 use crate::job::{Absence, Poll, Report};
 
-/// Interval between two queries of the websites, if no reload has changed them: errors appear without a reload.
+/// Interval between two queries of the websites without a reload, because a website can also fail between reloads.
 const SITES_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Worker {
@@ -66,6 +66,7 @@ impl Worker {
 
     /// Connects, and reports the connection once the server has replied with its state.
     pub(super) fn connect(&mut self) -> bool {
+        // A wrong token is sent again only if the user connects again, because the server counts wrong tokens.
         if matches!(self.absence, Some(Absence::WrongToken(_))) {
             return false;
         }
@@ -80,6 +81,7 @@ impl Worker {
         match server.query_status() {
             Ok(status) => server.status = status,
             Err(error) => {
+                // The unit whose server hangs is found by this process ID, so that it can be restarted.
                 if error.is_timeout() && self.last_pid == 0 {
                     self.last_pid = server.client.peer().map_or(0, |peer| peer.pid);
                 }
@@ -107,12 +109,13 @@ impl Worker {
             return Ok(Poll::default());
         };
         let status = server.query_status()?;
+        // The permission is queried only once for each connection.
         if server.queried.is_none()
             && let Some(permission) = server.permission()?
         {
             (self.report)(Report::Permission(permission));
         }
-        // Times of the window and of the charts begin with the worker.
+        // The window and its charts measure time from the start of the worker.
         let at = self.began.elapsed();
         let is_due = server
             .queried

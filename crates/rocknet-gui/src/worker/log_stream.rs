@@ -88,7 +88,7 @@ impl Default for LogStream {
 }
 
 impl LogStream {
-    /// Follows the logs of a server. A stream that was followed before ends with its server.
+    /// Follows the logs of a server. An earlier stream is no longer followed.
     pub fn follow(&mut self, server: &ServerAddress) {
         self.pause = PAUSE;
         self.resume(server);
@@ -159,7 +159,7 @@ impl LogStream {
     }
 }
 
-/// Returns the pause after the next stream, for the duration of the last one.
+/// Returns the pause after the next stream. `pause` and `lasted`: pause after the last stream, and its duration.
 fn next_pause(pause: Duration, lasted: Duration) -> Duration {
     match lasted >= STABLE {
         true => PAUSE,
@@ -167,7 +167,7 @@ fn next_pause(pause: Duration, lasted: Duration) -> Duration {
     }
 }
 
-/// Keeps a line. Fails if no reader is left, which ends the stream.
+/// Keeps a line. Never fails; the result is of the type that the client expects.
 fn push(pending: &Arc<Mutex<Pending>>, event: LogEvent) -> Result<(), ClientError> {
     let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
     pending.add(event);

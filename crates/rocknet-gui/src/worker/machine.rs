@@ -33,7 +33,7 @@ const UNITS: [&str; 4] = [
 const MYSQL_PORT: u16 = 3306;
 const POSTGRES_PORT: u16 = 5432;
 
-/// Maximum number of clusters of PostgreSQL that are looked at.
+/// Maximum number of versions of PostgreSQL, and of clusters of each version, that are looked at.
 const MAX_CLUSTERS: usize = 32;
 
 /// Folders of programs in which PHP is looked for.

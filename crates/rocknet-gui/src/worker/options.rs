@@ -8,7 +8,7 @@ use crate::words::Language;
 /// Options of the program. Without a socket and a configuration, the settings may name a server elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Control socket; `None`: the socket of the configuration, or of the system.
+    /// Control socket; `None`: that of `ROCKNET_SOCKET`, of the configuration, or of the system.
     pub socket: Option<PathBuf>,
     /// Configuration of a server that this program starts; `None`: the file of the user.
     pub config: Option<PathBuf>,

@@ -11,7 +11,8 @@ pub const ERROR: &str = "error: ";
 /// Size in bytes above which the output is shortened, because a server may run for months.
 const MAX_OUTPUT: u64 = 1 << 20;
 
-/// Maximum number of bytes at the end of the output that are read, and that are left of a long output.
+/// Maximum number of bytes at the end of the output that are read, and that are left of a long output: hundreds of
+/// lines.
 const MAX_TAIL: u64 = 64 << 10;
 
 /// Returns the first error in the output of `rocknet`, or its last line; `None` without any.

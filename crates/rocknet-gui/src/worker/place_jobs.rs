@@ -24,6 +24,7 @@ impl Worker {
 
     /// Uses another server from now on, and writes its place to the file.
     pub(super) fn use_server(&mut self, place: &Elsewhere) {
+        // The window sends only a valid place.
         let Ok(server) = place.server() else {
             return;
         };

@@ -39,7 +39,7 @@ pub fn next_free(port: u16, own: &[u16]) -> Option<u16> {
         four && !six.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
     };
     let first = match port < FIRST_FREE {
-        // The usual ports of development servers follow the privileged ones.
+        // Port 80 is replaced by 8080, and 443 by 8443, which are usual in development.
         true => port.saturating_add(8000),
         false => port.saturating_add(1),
     };
@@ -58,8 +58,8 @@ pub fn of_config(config: &Path) -> Vec<u16> {
     ports.collect()
 }
 
-/// Returns the text of a configuration with another port: in the names of websites, in `listen`, and as `listen` of
-/// websites that use the port by default. `None` if the file does not use it, or if the text would have an error.
+/// Returns the text of a configuration with another port: in names such as `:8080`, in `listen`, and as `listen` of
+/// websites that use the port by default. `None` if nothing would change, or if the text would have an error.
 pub fn moved(config: &Path, from: u16, to: u16) -> Option<String> {
     let text = fs::read_to_string(config).ok()?;
     let loaded = rocknet_config::load_despite_errors(config, &ProcessEnvironment).ok()?;
@@ -109,7 +109,7 @@ fn has_port(name: &str) -> bool {
         .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Replaces a port in the value of `listen`: a number by itself, or after the colon at the end of an address.
+/// Replaces a port in the value of `listen`: a number by itself, after a scheme, or after the colon of an address.
 fn with_port(value: &str, from: u16, to: u16) -> String {
     let from = from.to_string();
     let mut new = String::new();

@@ -53,8 +53,8 @@ pub fn report_failure(mut child: Child, late: Sender<Report>, trouble: impl FnOn
     });
 }
 
-/// Installs the certificate of the local CA in the stores of browsers. That of the system
-/// needs root's rights, and browsers do not use it.
+/// Installs the certificate of the local CA in the stores of browsers. The store of the system is left out, because a
+/// change needs root's rights, and browsers do not use it.
 ///
 /// # Errors
 ///

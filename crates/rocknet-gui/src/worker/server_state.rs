@@ -26,7 +26,7 @@ impl ServerLink {
     }
 }
 
-/// Returns the reply of a query that the server may refuse or not know; every other failure is one of the connection.
+/// Returns the reply; `None` if the server refuses or does not know the query. Other errors are of the connection.
 fn known<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match result {
         Ok(reply) => Ok(Some(reply)),

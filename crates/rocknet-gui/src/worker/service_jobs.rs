@@ -24,7 +24,7 @@ impl Worker {
         }
     }
 
-    /// Passes on the reports of programs that have ended.
+    /// Passes on the reports of threads that have waited for a program or a folder.
     pub(super) fn report_ended(&mut self) {
         while let Some(report) = self.services.next_ended() {
             (self.report)(report);

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 pub struct ServiceState {
     pub machine: Machine,
     pub folder_jobs: FolderJobs,
-    /// Query that is repeated, and the time of the next one.
+    /// Query that is repeated, and the time of its next repetition.
     watched: Option<(Query, Instant)>,
     /// Query of the websites that use PHP and other servers, while it is carried out.
     pub uses: Option<UsesQuery>,
@@ -40,7 +40,7 @@ impl Default for ServiceState {
 }
 
 impl ServiceState {
-    /// Repeats a query from now on.
+    /// Repeats a query from now on, in place of the last one; `None`: no query.
     pub fn watch(&mut self, query: Option<Query>, now: Instant) {
         self.watched = query.map(|query| (query, now + INTERVAL));
     }

@@ -111,8 +111,8 @@ impl UsesQuery {
     }
 }
 
-/// Returns true if the website or one of its routes may use PHP or another server. Files with PHP are files to the
-/// server, so only kinds without either are left out.
+/// Returns true if the website or one of its routes may use PHP or another server. Websites of the kind `Files` may use
+/// PHP. Left out are disabled websites, and those with a welcome page only.
 fn may_use(site: &SiteSummary) -> bool {
     !(site.disabled || site.kind == SiteKind::Welcome && site.routes == 0)
 }
@@ -146,6 +146,7 @@ fn use_of(site: &str, route: &str, settings: &[ExplainedSetting]) -> SiteUse {
         user: first("user"),
         servers: strings(value("proxy"))
             .into_iter()
+            // The value may have tables, whose other strings are no addresses.
             .filter(|text| text.contains("://") || text.starts_with("unix:"))
             .collect(),
     }

@@ -22,7 +22,7 @@ impl Worker {
         let sites = self.server.as_ref().map_or(&[][..], |server| &server.sites);
         let site = sites.iter().find(|site| site.name == name);
         let url = site.and_then(|site| site.url()).map(str::to_owned);
-        // The connection of the worker is not kept busy meanwhile.
+        // The thread connects to the server itself, so that the connection of the worker is not kept busy.
         let server = self.server.as_ref().and(self.places.connected()).cloned();
         self.slow
             .begin(move || Report::Visited(visits::visit(server.as_ref(), &name, url)));

@@ -13,9 +13,9 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 /// Threads that carry out jobs, and their reports.
 pub struct SlowJobs {
     reports: (Sender<Report>, Receiver<Report>),
-    /// Has a second owner for each thread.
+    /// Owned here, and by each thread that has not sent its report.
     running: Arc<()>,
-    /// Has a second owner while the trust stores are being looked into.
+    /// Owned here, and by the thread that looks into the trust stores.
     looking: Arc<()>,
     /// True if another look was requested meanwhile, because the stores may have changed since it has begun.
     looks_again: bool,
@@ -43,7 +43,7 @@ impl SlowJobs {
         });
     }
 
-    /// Looks into the trust stores in a thread. A look that has not ended yet is repeated instead.
+    /// Looks into the trust stores in a thread. If a look has not ended yet, it is repeated after its end.
     pub fn begin_look(&mut self, look: impl FnOnce() -> Report + Send + 'static) {
         if Arc::strong_count(&self.looking) > 1 {
             self.looks_again = true;

@@ -32,7 +32,8 @@ const LINES_SHOWN: usize = 5;
 /// Number of lines of the journal in which the error of the server is searched. systemd adds lines of its own.
 const LINES_SEARCHED: usize = 30;
 
-/// Parts of the messages by which `systemctl` reports that polkit has refused.
+/// Parts of the messages by which `systemctl` reports that polkit has refused. Two lack the first letter, which is a
+/// capital or a small one.
 const REFUSALS: [&str; 4] = [
     "Access denied",
     "uthentication required",
@@ -117,6 +118,7 @@ impl Systemd {
             UnitKind::System => account(&printed(&mut self.command("id")).unwrap_or_default()),
             UnitKind::User => Account::default(),
         };
+        // Only root, the account of the unit and members of its group have access to the control socket.
         let group = property("Group");
         let obstacle = if kind == UnitKind::User || account.is_root {
             None
@@ -184,7 +186,7 @@ impl Systemd {
     pub fn end(&self, kind: UnitKind) -> UnitEnd {
         let shown = printed(self.systemctl(kind).args(["show", UNIT, END_PROPERTIES])).unwrap_or_default();
         let number = |name| property(&shown, name).parse::<i32>();
-        // A unit that is started again by itself has no process meanwhile.
+        // `ActiveState` is `activating` while systemd waits to restart the unit, so the process is looked at instead.
         if !matches!(number("MainPID"), Ok(0)) {
             return UnitEnd::Running;
         }

@@ -16,8 +16,8 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Worker {
-    /// Lets a new process take over, and reports its version once it replies. If it fails, the old process goes on, and
-    /// its reason is reported.
+    /// Lets a new process take over, and reports its version once it replies. If the new process fails, the old one
+    /// goes on, and the reason is reported.
     pub(super) fn upgrade(&mut self) {
         let before = self.process();
         match self.call::<Done>(&Request::Upgrade(UpgradeOrder::default())) {

@@ -1,5 +1,5 @@
-//! The spool receives complete request bodies before a back end is called: small bodies in memory, larger ones in an
-//! unnamed file.
+//! Receives request bodies completely before a back end is called: small bodies in memory, larger ones in an unnamed
+//! file.
 //!
 //! ```text
 //! RequestBody ─▶ writer.rs: held in memory, written by the pool ─▶ SpooledBody (body.rs): read, once or more

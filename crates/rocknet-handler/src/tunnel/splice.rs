@@ -160,6 +160,7 @@ impl Direction {
                 queue.push_pipe(pipe);
                 return Poll::Ready(Ok(moved));
             }
+            // 0: `poll_recv` receives the rest, the end or an error, or waits.
         }
         let received = ready!(from.poll_recv(context, input))?;
         let size = received.len();

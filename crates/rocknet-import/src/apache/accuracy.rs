@@ -89,7 +89,7 @@ impl Tests {
         }
     }
 
-    /// Returns the difference, unless it only concerns files that are requested with a path after their name.
+    /// Returns the difference, unless it is only that of conditions about files, [`OF_FILES`].
     pub fn visible_difference(&self) -> Option<&'static str> {
         self.difference.filter(|difference| *difference != OF_FILES)
     }

@@ -174,7 +174,7 @@ fn matches_only_dot_names(alternative: &str) -> bool {
     if is_dot_name(name) {
         return true;
     }
-    // A group is left out if each of its names begins with a dot.
+    // The same holds for a group in which each name begins with a dot.
     let inner = name.strip_prefix("(?:").or_else(|| name.strip_prefix('('));
     let Some((group, after)) = inner.and_then(split_group) else {
         return false;

@@ -119,7 +119,7 @@ impl<'a> RulePath<'a> {
         let has_path = tests.iter().flatten().any(is_of_path);
         let group = format!("{}c", MARKS.0);
         if self.matches_all && has_path && target.starts_with(&group) {
-            // A target begins with a slash. The one of the group is joined with it.
+            // A target begins with a slash. RockNet joins it with the slash at the beginning of the group.
             return Some(without_difference(Vec::new(), format!("/{}", unmarked(&target))));
         }
         let (expression, target) = match self.matches_all {

@@ -53,7 +53,7 @@ impl BandwidthDraft {
     }
 }
 
-/// Maximum of a bandwidth or burst that is translated, in KiB: 1 TiB.
+/// Maximum of a bandwidth or burst that is translated, in KiB: 1 TiB, the maximum of `bandwidth`.
 const MAX_KIB: u64 = 1 << 30;
 
 /// Translates `CacheEnable` and `CacheDisable` of a host. Returns false for other directives.

@@ -188,7 +188,7 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
         return None;
     }
     let has_case = ignores_case && name.bytes().any(|byte| byte.is_ascii_alphabetic());
-    // Such a part may also match the `&` before the next parameter.
+    // A part such as `.` may also match the `&` before the next parameter.
     let is_spanning = pcre::parts(value).any(|(text, part)| match part {
         pcre::Part::Plain(c) => c == '.',
         pcre::Part::Escaped(c) => c.is_ascii_uppercase() || matches!(c, 'h' | 's' | 'v'),

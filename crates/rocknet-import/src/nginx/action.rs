@@ -246,6 +246,7 @@ pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'stati
             let host = if host.is_empty() { "{host}" } else { &host };
             redirect(format!("https://{host}{{target}}"), status)
         }
+        // `{*}` is the rest of the whole path only in a rule without patterns.
         ReturnAction::Redirect { target, status } => match target.strip_suffix("/{*}") {
             Some(base) if !is_whole => redirect(format!("{base}{{target}}"), status),
             _ => redirect(target, status),

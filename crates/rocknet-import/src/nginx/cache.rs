@@ -145,7 +145,7 @@ impl CacheDraft {
             let entry = Value::Table(vec![(name, Value::text("~."))]);
             Value::Table(vec![(map.to_owned(), entry)])
         };
-        // Other characters end the name, so that the word has a text that is never empty.
+        // Any other character ends the name and begins a constant text, with which the word is never empty.
         let is_name = variable
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

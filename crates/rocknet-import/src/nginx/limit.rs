@@ -1,5 +1,5 @@
-//! Translates `limit_req` and `limit_conn`: the key and the rate of their zone, which another directive names, become
-//! arguments of them.
+//! Translates `limit_req` and `limit_conn`. The key and the rate in the directive of their zone, such as
+//! `limit_req_zone`, become arguments of them first.
 
 use std::collections::HashMap;
 

@@ -129,6 +129,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         let mut all = inherited.clone();
         all.merge(access_of(settings));
         if let Some(satisfy) = settings.get("satisfy").or(site.settings.get("satisfy")) {
+            // `without_openings` only compares values, so the line does not matter.
             all.set("satisfy", satisfy.clone(), 0);
         }
         all
@@ -177,6 +178,7 @@ fn translate_location<'a>(
     // Alternatives under which the directives of rewriting apply.
     let mut guard = vec![Vec::new()];
     let mut strips = false;
+    // nginx inherits `proxy_set_header` only if the location has none.
     let own_headers = location.children().iter().any(|d| d.is("proxy_set_header"));
     let inherited = server
         .proxy

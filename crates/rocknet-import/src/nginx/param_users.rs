@@ -1,4 +1,4 @@
-//! Notes about the parameters of applications that no location inherits, or that its back end does not take.
+//! Notes about the parameters of applications that no back end takes, or that a php-fpm address would get.
 
 use crate::directive::Directive;
 use crate::document::Notes;

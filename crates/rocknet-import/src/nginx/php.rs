@@ -90,7 +90,7 @@ pub(super) fn translate<'a>(
                 scope.read(directive, upstreams);
             }
             "if" | "location" if restricts(directive) => site.skip_restriction(directive, RESTRICTION),
-            // Only a redirect keeps the other scripts from running.
+            // A rewrite that is no redirect keeps other scripts from running, because nginx runs its target instead.
             "rewrite" if !matches!(directive.words().last(), Some(&("permanent" | "redirect"))) => {
                 let message = "scripts that this passes to another one run in RockNet: write a rule, \
                                [[site.\"…\".rule]], with `path`, `unless` and `rewrite`";

@@ -49,7 +49,7 @@ pub(super) struct Scope<'a> {
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
-    /// The directive `auth_request`, if it has an authority or is off.
+    /// The directive `auth_request`, if it is off or `forward_auth` has added an authority to its arguments.
     forward: Option<&'a Directive>,
     /// Directives of access control and authentication in the named location to which `try_files` leads.
     named: Vec<&'a Directive>,
@@ -59,7 +59,7 @@ pub(super) struct Scope<'a> {
     globals: Vec<(&'static str, &'static str, Value, usize)>,
     /// Directives of response caches, such as `proxy_cache`.
     pub caches: Vec<&'a Directive>,
-    /// Directives of limits that apply to those of their level, such as `limit_rate_after`.
+    /// Directives that [`limit::finish`] applies to the limits of their level, such as `limit_rate_after`.
     limits: Vec<&'a Directive>,
     /// Directives `fastcgi_param`, `uwsgi_param` and `scgi_param`, and files of distributions with them.
     pub params: Vec<&'a Directive>,

@@ -98,6 +98,7 @@ pub(super) fn translate(
     param_users::note(&scope.params, None, &locations.all, upstreams, &mut scope.notes);
     scope.finish(Some(shared));
     cache::translate(&shared.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
+    // Locations inherit the directives of the server, and those of `http` that it does not replace.
     let own = std::mem::take(&mut scope.caches);
     let outer = shared
         .caches
@@ -142,6 +143,7 @@ pub(super) fn translate(
     } else {
         location::translate(&locations, &mut host.site, &scope, upstreams);
         if is_redirected {
+            // The `return` belongs to `location /`, and has been translated with it.
             returned = None;
         }
     }

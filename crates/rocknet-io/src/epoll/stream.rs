@@ -224,6 +224,7 @@ impl Link for EpollStream {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
+        // A write that is still batched could not be sent after the shutdown.
         self.flush();
         shut_down(self.socket.get_ref().as_fd())
     }

@@ -38,7 +38,8 @@ pub(super) struct RingState {
     pub closing: Vec<OwnedFd>,
     /// Tasks to wake at the end of the turn.
     pub wakers: Vec<Waker>,
-    /// Number of operations that are in flight or about to be submitted, without sends and cancellations.
+    /// Number of operations that are in flight or about to be submitted, without sends and cancellations. Read only by
+    /// tests, which check that no operation remains.
     pub operations: usize,
     /// Descriptor of the runtime's epoll instance.
     pub epoll: RawFd,

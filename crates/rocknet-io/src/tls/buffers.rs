@@ -17,7 +17,7 @@ pub(super) const MAX_PARTIAL_HANDSHAKE: usize = 80 * 1024;
 /// Size of the receive buffer in bytes: the incomplete data, 64 KiB of new records, and [`SPARE`]. The 64 KiB hold at
 /// least three records of the maximum size, which is about 16.25 KiB with the overhead of encryption.
 const INCOMING: usize = 64 * 1024 + MAX_PARTIAL_HANDSHAKE + SPARE;
-/// Number of bytes at the end of the receive buffer that no receive fills. To make rustls create an alert, the server
+/// Number of bytes at the end of the receive buffer that no receive fills. To make rustls create an alert, the session
 /// writes an invalid record after the received bytes. Its header of 5 bytes is enough, and fits into these bytes.
 pub(super) const SPARE: usize = 8;
 /// Bytes reserved for the overhead of an encrypted record, such as header and tag.

@@ -124,8 +124,8 @@ impl<S: Side> Session<S> {
                 // Early data is never permitted.
                 Ok(_) => return Err(Error::General("received early data".to_owned())),
                 Err(error) => {
-                    // Writes pending records and then the alert. Decryption ends here, because rustls would process the
-                    // invalid record again.
+                    // Earlier records were written by the arms above, so a record that is pending now is the alert.
+                    // Decryption ends here, because rustls would process the invalid record again.
                     self.alert_sent = self.flush(&mut incoming[used..], outgoing)?;
                     return Err(error);
                 }

@@ -142,7 +142,7 @@ impl BodyReader {
         (self.allowed, self.extensions, self.scanned) = (limit, 0, 0);
     }
 
-    /// Begins a body that ends with the connection.
+    /// Begins a body that ends with the connection; it has no limit.
     pub(crate) fn start_until_close(&mut self) {
         (self.state, self.allowed) = (BodyState::UntilClose, u64::MAX);
     }

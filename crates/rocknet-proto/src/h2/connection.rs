@@ -44,8 +44,8 @@ pub use responses::BodyDelivery;
 /// First 24 bytes of a client's connection preface; a SETTINGS frame ends the preface (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Default maximum number of concurrent streams of a client. Browsers and servers commonly use values near 128; RFC
-/// 9113 §6.5.2 recommends at least 100.
+/// Default maximum number of concurrent streams of a client. nginx has the same default, and Apache and HAProxy have
+/// 100, the minimum that RFC 9113 §6.5.2 recommends.
 pub const MAX_STREAMS: u32 = 128;
 
 /// Default flow-control window of a stream, in bytes. It allows 2.6 MB/s at a round trip of 100 ms. The 128 streams of

@@ -1,4 +1,5 @@
-//! Validator for HTTP/2 responses of upstreams, used alongside a client library that reads the frames itself.
+//! Validator for HTTP/2 responses of upstreams, used alongside a client library (the crate `h2`), which reads the
+//! frames itself.
 //!
 //! The validator finds violations of RFC 9113 §8 that the client library accepts: pseudo-header fields of requests,
 //! `:status` in trailers, status 101, and values with surrounding white space. It reads every byte that the server
@@ -11,7 +12,8 @@ use std::mem;
 use super::frame::{self, FrameHeader, FrameType, HEADER_SIZE};
 use crate::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 
-/// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2).
+/// Size in bytes of the dynamic table that servers may use by default (RFC 9113 §6.5.2). The client library announces
+/// no other size.
 const TABLE_SIZE: usize = 4096;
 
 /// Maximum size in bytes of one field block. The client library accepts heads of at most 32 KiB by the settings

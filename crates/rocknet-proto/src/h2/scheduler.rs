@@ -108,6 +108,7 @@ impl Scheduler {
         let bit = 1 << priority.urgency;
         if priority.incremental {
             self.incremental_next &= !bit;
+            // `insert` puts an incremental stream at the end of its queue.
             if streams[usize::from(slot)].next != NO_SLOT {
                 self.remove(streams, slot);
                 self.insert(streams, slot);

@@ -37,7 +37,7 @@ impl ClientSettings {
     };
 
     /// Applies the settings of a payload in their order. Unknown settings are ignored. The caller has checked that the
-    /// length is a multiple of six (RFC 9113, 6.5).
+    /// length is a multiple of six (RFC 9113 §6.5).
     ///
     /// # Errors
     ///
@@ -56,6 +56,7 @@ impl ClientSettings {
                     return Err(ConnectionError::InvalidSetting);
                 }
                 MAX_FRAME_SIZE => self.max_frame_size = value,
+                // These settings have no effect on a server, so only their values are checked.
                 ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES => {
                     parse_flag(value)?;
                 }

@@ -76,7 +76,8 @@ pub(crate) struct OpenStream {
     pub state: StreamState,
     /// Set once the final head is sent. Only the body and trailers may follow.
     pub head_sent: bool,
-    /// True if the request body is discarded: it is not reported, and the stream's window is not replenished.
+    /// True if the request body is discarded: it is not reported, and its data does not replenish the stream's
+    /// window.
     pub discards_body: bool,
     /// True if the method of the request is HEAD.
     pub is_head: bool,

@@ -246,7 +246,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Counts a response as ended. The caller has already changed the state.
+    /// Counts a response as ended. The caller has already changed the state, so that [`remove`](Self::remove) does not
+    /// count it again.
     #[inline]
     pub(crate) fn response_ended(&mut self) {
         self.pending_responses -= 1;

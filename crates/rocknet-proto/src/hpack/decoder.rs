@@ -6,8 +6,7 @@ use super::{HpackError, huffman, integer, static_table};
 
 /// Maximum number of fields in one block. A block with more fields ends the connection. A head above the limits of the
 /// configuration gets status 431, but the rest of its block must still be decoded to keep the table in sync. This
-/// maximum bounds that work.
-/// Blocks of 2,000 and more fields occur in attacks only.
+/// maximum bounds that work. Blocks of 2,000 and more fields occur in attacks only.
 const MAX_FIELDS: usize = 2048;
 
 /// Maximum number of table size updates at the start of a block: the smallest size since the last block, and the final

@@ -113,6 +113,7 @@ impl Budget {
         if u32::from(self.spent[kind as usize]) <= kind.burst() {
             Ok(())
         } else {
+            // The frame above the burst is not counted, so the counter cannot overflow.
             self.spent[kind as usize] = kind.burst() as u16;
             Err(kind)
         }

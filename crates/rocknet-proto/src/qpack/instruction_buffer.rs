@@ -2,7 +2,8 @@
 
 use super::QpackError;
 
-/// Capacity in bytes that is kept between instructions.
+/// Capacity in bytes that is kept between instructions. More is freed, so that one long instruction does not occupy
+/// memory of an idle connection.
 const MAX_SPARE_CAPACITY: usize = 512;
 
 /// Incomplete instruction at the end of the bytes received. The function that is passed to `receive` bounds its length.

@@ -66,6 +66,7 @@ impl References {
             .iter()
             .filter(|section| section.required > self.known_received)
         {
+            // The stream counts as blocked already, so a further section adds none.
             if section.stream == stream {
                 return max > 0;
             }

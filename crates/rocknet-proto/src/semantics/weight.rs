@@ -1,7 +1,7 @@
 //! Parses quality values: the `q` parameter of `Accept` and similar fields (RFC 9110 §12.4.2).
 
-/// Preference for a media type or coding, in the order of the number inside. 0 is a refusal, and 1 stands for a coding
-/// that the field does not list but permits. Every other number is the qvalue in thousandths plus 1.
+/// Preference for a media type or coding; a greater number is preferred. 0 is a refusal, and 1 stands for a coding that
+/// the field does not list but permits. Every other number is the qvalue in thousandths plus 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Weight(u16);
 

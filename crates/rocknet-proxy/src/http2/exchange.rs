@@ -235,6 +235,7 @@ impl H2Body {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, ProxyError>>> {
         loop {
             if self.unreleased > 0 {
+                // Fails only if more bytes are released than were received.
                 let _ = self
                     .body
                     .flow_control()

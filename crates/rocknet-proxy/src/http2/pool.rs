@@ -30,7 +30,8 @@ const MAX_STREAMS: usize = 100;
 /// Maximum number of connections of one worker to one upstream. With [`MAX_STREAMS`] they carry 1,600 concurrent
 /// requests. Further requests get status 503.
 const MAX_CONNECTIONS: usize = 16;
-/// Flow-control window of a stream: bytes of a response body that the upstream may send ahead of the client.
+/// Flow-control window of a stream: bytes of a response body that the upstream may send ahead of the client. At a
+/// round-trip time of 1 ms, this permits 260 MB/s.
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Flow-control window of a connection. It is the sum of the windows of all streams, so that a client that does not
 /// read cannot block other clients.
@@ -51,7 +52,7 @@ struct UpstreamConnections {
     connections: Vec<Rc<H2Connection>>,
     /// Connection that is being opened, with the requests that wait for it; `None` if no connection is being opened.
     pending: Option<Rc<PendingConnection>>,
-    /// Idle timeout in milliseconds.
+    /// Idle timeout in milliseconds. Proxies that share the upstream may have different ones; the last use sets it.
     idle_ms: u64,
 }
 

@@ -11,7 +11,8 @@ use crate::permit::Permit;
 use crate::upstream::Upstream;
 use rocknet_handler::balance::{self, Candidate};
 
-/// Weight factor at which a recovered upstream starts. The factor rises to 1 during `slow_start`.
+/// Weight factor at which a recovered upstream starts, equal to the default of Envoy. The factor rises to 1 during
+/// `slow_start`.
 const MIN_WEIGHT_FACTOR: f64 = 0.1;
 
 /// Properties of a request that determine its upstream.

@@ -168,7 +168,7 @@ impl Matcher {
         is_host.then_some(matched)
     }
 
-    /// Returns the texts that the conditions matched, for the target of the rule. All conditions hold.
+    /// Returns the texts that the conditions matched, for the target of the rule. Called only if all conditions hold.
     pub(super) fn captures<'r>(
         &self,
         matched: &PathMatch<'_>,

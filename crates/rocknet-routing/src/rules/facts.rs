@@ -22,7 +22,8 @@ pub trait RequestFacts {
 /// Reason why it is not known what a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookupError {
-    /// The lookup has to wait for the disk. The caller looks up the path elsewhere, and then applies the rules again.
+    /// The lookup has to wait for the disk. The caller looks up the path in the blocking pool, and then applies the
+    /// rules again.
     WouldBlock,
     /// The lookup failed, for example because no file descriptor is left. The response is 503.
     Failed,

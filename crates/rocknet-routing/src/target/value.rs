@@ -26,7 +26,12 @@ pub(super) fn push(
             push_encoded(out, request.query.unwrap_or_default(), is_sent_query, Triplets::Keep);
         }
         (Placeholder::Query, _) => {
-            push_encoded(out, request.query.unwrap_or_default(), is_segment, Triplets::Encode);
+            push_encoded(
+                out,
+                request.query.unwrap_or_default(),
+                is_plain_segment,
+                Triplets::Encode,
+            );
         }
         (Placeholder::Target, UrlPart::Path) => {
             let target = request.values.value(placeholder);
@@ -53,7 +58,7 @@ pub(super) fn push(
         (_, UrlPart::Path) => {
             let value = request.values.value(placeholder);
             if value.iter().any(|byte| *byte != b'.') {
-                push_encoded(out, &value, is_segment, Triplets::Encode);
+                push_encoded(out, &value, is_plain_segment, Triplets::Encode);
             }
         }
         (_, UrlPart::Query | UrlPart::Fragment) => {
@@ -63,8 +68,8 @@ pub(super) fn push(
     Ok(())
 }
 
-/// Returns true for characters of a path segment that need no encoding: no slash.
-fn is_segment(byte: u8) -> bool {
+/// Returns true for unreserved characters, without the slash that [`is_unreserved`] includes.
+fn is_plain_segment(byte: u8) -> bool {
     is_unreserved(byte) && byte != b'/'
 }
 

@@ -64,6 +64,7 @@ struct WatchedFile {
 struct Stamp {
     modified: Option<SystemTime>,
     size: u64,
+    /// Inode number, and time of the last change of the inode in seconds and nanoseconds.
     inode: (u64, i64, i64),
 }
 
@@ -189,7 +190,9 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
         );
     }
     if is_cut {
-        tracing::warn!("the ban list {shown}: all files have more than {MAX_ENTRIES} entries; the rest is skipped");
+        tracing::warn!(
+            "the ban list {shown}: all files together have more than {MAX_ENTRIES} entries; the rest is skipped"
+        );
     }
     tracing::info!("the ban list {shown} has {} entries", ranges.len());
     List {

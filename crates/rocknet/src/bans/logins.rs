@@ -42,7 +42,7 @@ impl Logins {
         }
     }
 
-    /// Takes back that a login was counted as failed, as far as the rate has not done so meanwhile.
+    /// Takes back that a login was counted as failed, except for the part that the rate has refilled since.
     pub fn give_back(&self, login: &CountedLogin, now: u64) {
         let elapsed = now.saturating_sub(login.at);
         self.0.give_back(&login.rate, login.key, elapsed);

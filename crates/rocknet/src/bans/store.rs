@@ -40,9 +40,9 @@ pub struct Store {
     owner: String,
     /// First line of the file as this process has read or written it last; empty if there was no file.
     known: String,
-    /// True once another process was found to be the owner.
+    /// True after another running process was found to be the owner, until a write succeeds. It is logged once.
     was_replaced: bool,
-    /// True once an error was logged.
+    /// True after an error was logged, until a write succeeds.
     has_failed: bool,
 }
 
@@ -151,7 +151,8 @@ fn is_running(process: u32) -> bool {
     process.is_some_and(|process| rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH))
 }
 
-/// Renders the file: one ban in each line, with its beginning, end, number and reason.
+/// Renders the file: one ban in each line, with its beginning, end, number of bans of the client so far, and
+/// reason.
 fn render(owner: &str, clients: &[(u128, Ban<Reason>)], networks: &[AddedNetwork]) -> String {
     let mut text = format!("{FORMAT}{owner}\n");
     let mut line = |address: String, since: u64, until: u64, count: u32, reason: &Reason| {
@@ -185,6 +186,7 @@ fn parse(text: &str) -> Stored {
     if !lines.next().is_some_and(|first| first.starts_with(FORMAT)) {
         return stored;
     }
+    // `render` writes fewer lines: at most `MAX_BANS` clients, and `MAX_ADDED` networks.
     for line in lines.take(2 * MAX_BANS) {
         let mut words = line.splitn(5, ' ');
         let number = |word: Option<&str>| match word? {

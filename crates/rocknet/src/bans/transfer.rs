@@ -9,6 +9,7 @@ use super::offence::Offence;
 use super::{Bans, lock, unix_s};
 
 /// Kind of the sections with the offences of one kind. Their name is that of the rate that leads to a ban.
+/// The kinds 1 and 5 belong to `limits/transfer.rs` and `limit_transfer.rs`.
 const OFFENCES: u32 = 2;
 /// Kind of the section with the logins that have begun, with the same name as that of failed logins.
 const LOGINS: u32 = 3;

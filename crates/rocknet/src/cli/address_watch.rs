@@ -35,7 +35,7 @@ fn note(urls: &[String], with_code: bool) -> Option<String> {
     Some(note)
 }
 
-/// Returns true if a QR code is printed without a request for it.
+/// Returns true if a QR code is printed even without `--lan`.
 pub fn prints_code() -> bool {
     is_terminal(StandardStream::Output)
 }

@@ -59,6 +59,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         BanAction::Add { address, time, reason } => Request::AddBan(NewBan {
             address: address.clone(),
+            // `parse_duration` returns zero for `forever`, and 0 stands for no end in the request, too.
             seconds: time.map(|time| time.as_secs()),
             reason: reason.clone(),
         }),

@@ -159,6 +159,7 @@ fn edit(action: &Action) -> Result<Edit, Failure> {
 /// Adds a site, and prints its URLs. `file` is the file to add it to, relative to the folder of the main file.
 fn add_site(options: &Options, name: &str, root: &Path, file: Option<&Path>) -> Result<(), Failure> {
     let config: ConfigText = options.target.call(&Request::Config(ConfigFileName::default()))?;
+    // The server resolves the name in the same way, in the folder of the main file.
     let path = file.map(|file| config.file.with_file_name("").join(file));
     let is_known = |path: &PathBuf| config.files.contains(path);
     let edit = Edit::AddSite {
@@ -203,7 +204,7 @@ fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
     value.ok_or_else(|| Failure::Failed(format!("the path {} is not valid UTF-8", root.display())))
 }
 
-/// Maximum number of characters of a URL that are shown.
+/// Maximum number of characters of a URL that are shown: enough for the longest host name (253) with its port.
 const MAX_URL: usize = 500;
 
 /// Returns the edit of the key `enabled` of a site. An empty text removes the key.

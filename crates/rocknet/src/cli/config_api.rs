@@ -477,6 +477,7 @@ fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
             None => return Err("there is no such field".to_owned()),
         },
         Edit::SetServerField { field, text } => match form::find_of_server(field) {
+            // The name of the site is ignored for a field of the server.
             Some(field) => editor.set_field("", field, text),
             None => return Err("there is no such field".to_owned()),
         },

@@ -217,6 +217,7 @@ impl NewFile {
         if let Some(path) = &self.path {
             fs::hard_link(path, target)?;
         }
+        // Removes the temporary name.
         drop(self);
         sync_folder(target)
     }

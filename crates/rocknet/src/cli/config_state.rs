@@ -17,7 +17,7 @@ use rocknet_control::explanation::ConfigPosition;
 
 use super::config_file::revision;
 
-/// Maximum number of errors whose positions are listed.
+/// Maximum number of errors whose positions are listed, so that the repeated response stays small.
 const MAX_ERRORS: usize = 100;
 
 /// Time for which errors are not checked again while the files stay the same. They depend on more than these files,

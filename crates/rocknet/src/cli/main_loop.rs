@@ -48,7 +48,7 @@ pub struct MainLoop {
     pub host_folders: HostFolderWatch,
     /// Settings at start. A reload reports which changed settings need a restart.
     pub start_settings: StartSettings,
-    /// Error log, whose level the control API reads and sets.
+    /// Error log, whose level the control API reads and sets. `Some` once the server has started.
     pub error_log: Option<ErrorLog>,
     /// Servers of the control API. The caller of [`MainLoop::run`] stops them.
     pub control: Rc<RefCell<ControlServers>>,
@@ -199,8 +199,8 @@ impl MainLoop {
         self.as_reload(server, reload)
     }
 
-    /// Reloads the configuration after a folder of a host was added or removed. Files of the configuration that have
-    /// been edited but not reloaded stay so: the folders are then served after the next reload.
+    /// Reloads the configuration after a folder of a host was added or removed. If the configuration on disk differs from
+    /// the loaded one, nothing is reloaded, and the folders are served after the next reload by the operator.
     fn serve_new_folders(&self, server: &Server) {
         let snapshot = server.snapshot();
         let ConfigSource::File(main) = &self.source else { return };

@@ -22,6 +22,7 @@ pub struct Options {
 ///
 /// Returns the error of the writer. A buffer in memory never fails.
 pub fn page(mut root: clap::Command) -> io::Result<String> {
+    // Fills in the arguments that commands inherit.
     root.build();
     let mut page = Vec::new();
     whole(root, &mut page)?;
@@ -30,7 +31,6 @@ pub fn page(mut root: clap::Command) -> io::Result<String> {
 
 /// Prints a page. `root` is the definition of the whole command line.
 pub fn run(options: &Options, mut root: clap::Command) -> Result<(), Failure> {
-    // Fills in the arguments that commands inherit.
     root.build();
     let mut page = Vec::new();
     let rendered = match &options.command {

@@ -15,7 +15,7 @@ use super::event::Event;
 pub struct Notifier {
     /// Socket of the service manager; `None` if no service manager expects notifications.
     socket: Option<NotifySocket>,
-    /// Maximum time between two signs of life.
+    /// Maximum time between two signs of life; `None` if none are expected.
     watchdog: Option<Duration>,
 }
 

@@ -2,7 +2,7 @@
 
 use qrcodegen::{QrCode, QrCodeEcc, Version};
 
-/// Maximum version, with 53 × 53 modules, so that the code fits into a terminal of 61 columns.
+/// Maximum version, with 53 × 53 modules. With the margin and the indentation, its lines take 59 columns of a terminal.
 const MAX_VERSION: u8 = 9;
 
 /// Width of the blank margin in modules. The standard requires four, and readers of phones need two.
@@ -12,6 +12,7 @@ const MARGIN: i32 = 2;
 /// print black on white, whatever the colours of the terminal are. Without it, a dark terminal is assumed.
 pub fn render(text: &str, colour: bool) -> Option<String> {
     let segments = qrcodegen::QrSegment::make_segments(text);
+    // The arguments after the versions let the encoder choose the mask, and raise the error correction where space is left.
     let code = QrCode::encode_segments_advanced(
         &segments,
         QrCodeEcc::Low,

@@ -33,7 +33,7 @@ pub struct StartSettings {
     /// Names of the rights of root that the process keeps, for the status. The caller sets them once the process has
     /// dropped the others.
     pub capabilities: String,
-    /// Folder of the server's state, which the caller sets too.
+    /// State folder of the server. The caller sets it once the server has started.
     pub state: PathBuf,
 }
 

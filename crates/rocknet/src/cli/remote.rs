@@ -281,11 +281,11 @@ fn wait_for_end(socket: &Path) -> bool {
     false
 }
 
-/// Maximum time that `rocknet stop` waits for the server to end. The server completes the responses in progress
-/// first.
+/// Maximum time that `rocknet stop` waits for the server to end. The server completes the responses in progress first,
+/// for up to `limits.shutdown`, 10 s by default.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Interval at which `rocknet stop` checks whether the server has ended.
+/// Interval at which `rocknet stop` checks whether the server has ended, too short to be noticed.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn status(options: &StatusOptions) -> Result<(), Failure> {

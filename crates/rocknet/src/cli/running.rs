@@ -62,6 +62,7 @@ pub struct RunningServer {
     state: PathBuf,
     /// Revisions of the configuration files at start.
     loaded: LoadedRevisions,
+    /// Error log, which the start has opened.
     error_log: Option<ErrorLog>,
     control: ControlServers,
     notifier: Notifier,
@@ -98,7 +99,8 @@ pub fn start(
         taken_over.map_err(|error| NotStarted::Start(StartError::Setup(error)))?;
     }
     let loaded = LoadedRevisions::read(config.files.clone());
-    // `rocknet serve` serves a folder of the current user, which another account may not be able to read.
+    // Without a configuration file, the process does not switch to the account of the package, which may not be able to
+    // read the folder of `rocknet serve`.
     let user = match options.source {
         ConfigSource::File(_) => accounts::server_account(&config),
         ConfigSource::ServedFolder | ConfigSource::WelcomePage => config.server.user.clone(),
@@ -124,7 +126,9 @@ pub fn start(
         ConfigSource::File(_) => ControlAddresses::new(&config, &state.folder),
         ConfigSource::ServedFolder | ConfigSource::WelcomePage => ControlAddresses::of_environment(&state.folder),
     };
-    let server = Server::start(config, Vec::new(), &mut hooks).map_err(NotStarted::Start)?;
+    let mounts = Vec::new();
+    let server = Server::start(config, mounts, &mut hooks).map_err(NotStarted::Start)?;
+    // Even without `[ban]`, an operator can add bans, which are kept across restarts.
     server.keep_bans();
     tracing::debug!("{}", server.backend());
     let error_log = hooks.error_log;

@@ -54,7 +54,7 @@ impl SandboxPlan {
                 sandbox::renounce_privileges().map_err(|error| failed(&error))?;
                 sandbox::limit_programs().map_err(|error| failed(&error))
             }
-            // A failure is ignored here. [`SandboxPlan::enter`] tries again once root's rights are dropped.
+            // [`SandboxPlan::enter`] tries again once root's rights are dropped.
             _ => {
                 let _ = sandbox::limit_programs();
                 Ok(())
@@ -78,6 +78,7 @@ impl SandboxPlan {
             sandbox::limit_writes(&writable).map_err(|error| failed(&error))?;
             return Ok(ActiveSandbox::Strict(writable));
         }
+        // After a success in `prepare`, the repeated call changes nothing.
         Ok(match sandbox::limit_programs() {
             Ok(()) => ActiveSandbox::Programs,
             Err(error) => ActiveSandbox::Off(error.to_string()),

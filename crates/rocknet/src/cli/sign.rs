@@ -60,7 +60,7 @@ struct SignedUrl<'a> {
     url: &'a str,
     /// End, in seconds of the Unix clock.
     expires: u64,
-    /// Value of the parameter, which is also that of a cookie.
+    /// Value of the query parameter `signed`, which a cookie `signed` can carry instead.
     signed: &'a str,
 }
 
@@ -78,6 +78,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let failed = |problem: &dyn std::fmt::Display| Failure::Usage(format!("{written}: {problem}"));
     let url = Url::parse(written).map_err(|problem| failed(&problem))?;
     let after_scheme = written.split_once("://").map_or(written, |(_, rest)| rest);
+    // `Url::parse` accepts patterns such as `*.example.com`, and replaces them by a name.
     if url.host.is_empty() || after_scheme.starts_with('*') {
         return Err(failed(&"write the host that clients use: https://example.com/path"));
     }
@@ -178,7 +179,8 @@ fn keys(options: &Options, url: &Url<'_>) -> Result<SigningKeys, Failure> {
     }
 }
 
-/// Returns the name of the site of a URL, and the origin of the keys, by a configuration.
+/// Returns the name of the site that serves a URL, and the origin of the keys of its route. `file`: path of the
+/// configuration, for messages.
 fn signed_urls<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<(&'c str, &'c SignedUrls), Failure> {
     let shown = search::absolute(file);
     let Some((site, settings)) = explain::site_and_settings(config, url) else {

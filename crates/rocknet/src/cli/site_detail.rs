@@ -29,6 +29,7 @@ pub fn of_site(site: &Site, summary: SiteSummary) -> SiteDetail {
         position: Some(position(&site.span)),
         problems: certificate_problems(site),
         rules: explain::all_rules(site)
+            // Rules have no `root` or `alias` to show as an absolute path.
             .map(|setting| explained_setting(&setting, None))
             .collect(),
         leads_to: leads_to(&site.settings),

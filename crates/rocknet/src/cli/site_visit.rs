@@ -76,7 +76,7 @@ fn address(host: &str, port: u16, sockets: &[ListeningSocket]) -> SocketAddr {
         .iter()
         .filter(|socket| socket.port == port && socket.file.is_none());
     let first = bound.clone().next().and_then(|socket| socket.ip);
-    // An address in the name of the site is one of those at which the server listens.
+    // A socket without an IP address accepts connections at any address of the machine, the loopback address included.
     let ip = match bound.any(|socket| socket.ip.is_none()) {
         true => named,
         false => named.or(first),
@@ -112,7 +112,7 @@ fn exchange(mut stream: impl Read + Write, authority: &str) -> io::Result<u16> {
     }
 }
 
-/// Completes a TLS handshake. Whether browsers trust the certificate is another question.
+/// Completes a TLS handshake. Any certificate is accepted, because the visit checks only the response.
 fn secure(mut socket: TcpStream, host: &str) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))

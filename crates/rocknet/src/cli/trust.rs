@@ -118,6 +118,7 @@ pub fn run_untrust(options: &UntrustOptions) -> Result<(), Failure> {
 pub fn state_folder(config: Option<&Path>) -> Result<PathBuf, Failure> {
     match config.map(Path::to_path_buf).or_else(search::find) {
         Some(file) => {
+            // `ProcessEnvironment` inspects no certificates, because only the state folder is needed.
             let Loaded { config, .. } =
                 rocknet_config::load(&file, &ProcessEnvironment).map_err(Failure::Configuration)?;
             Ok(rocknet::certificates::state_folder(&config))

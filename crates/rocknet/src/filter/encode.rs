@@ -139,6 +139,7 @@ pub fn apply(
     }
     let stored = response.stored.clone();
     if let Some(form) = stored.as_deref().and_then(|stored| stored.coded_forms().get(coding)) {
+        // The inner `None`: the coded form is not shorter, so the body remains uncoded.
         if let Some(form) = form {
             response.body = Body::Bytes(form.clone());
             fields::mark(&mut response.fields, coding);

@@ -18,11 +18,12 @@ use crate::fixed::{error_with_hint, replaceable};
 use crate::response::Response;
 use crate::values::field_value;
 
-/// Rule of a route.
+/// Authenticator that applies the certificate rule of a route.
 struct CertificateGuard {
     rule: CertificateRule,
     /// Fields that admitted requests get.
     headers: Vec<(Box<str>, Template)>,
+    /// Names of `headers`. Fields of the client with these names are removed.
     names: Arc<[Box<str>]>,
 }
 
@@ -88,7 +89,8 @@ impl CertificateGuard {
     /// Decides about a request.
     fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        // Without an identity, a user is one whose password was verified, so that applications get no `Authorization`.
+        // The identity marks the request as personal. In a request that is not personal, a user means a verified
+        // password, and applications then do not get the `Authorization` of the client.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })

@@ -47,7 +47,7 @@ struct OidcLogin {
 ///
 /// # Errors
 ///
-/// Never fails.
+/// Never fails, but the table of authenticators requires this type.
 pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
     let model = route.settings.oidc.as_ref();
     Ok(model.map(|model| -> Arc<dyn Authenticator> { Arc::new(OidcLogin::new(model, route)) }))
@@ -70,7 +70,7 @@ impl OidcLogin {
 }
 
 impl Authenticator for OidcLogin {
-    /// Its identity is empty.
+    /// Adds the identity of a client without a login, which has no fields.
     fn anonymous(&self, _context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         Admitted {
             identity: Some(Arc::clone(&self.anonymous)),

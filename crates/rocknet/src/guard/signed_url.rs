@@ -33,7 +33,7 @@ struct ReceivedTarget(Box<[u8]>);
 ///
 /// # Errors
 ///
-/// Never fails.
+/// Never fails, but the table of authenticators requires this type.
 pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
     let model = route.settings.signed_urls.as_ref();
     Ok(model.map(|model| -> Arc<dyn Authenticator> { Arc::new(SignedUrlGuard::new(model, route)) }))

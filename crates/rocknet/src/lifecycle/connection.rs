@@ -173,7 +173,7 @@ impl<L: Link> ConnectionCore<L> {
     }
 
     /// Sends `output`. Bytes that the link does not take now become the backlog, and a send window starts. After an
-    /// error, these bytes are dropped. Returns the number of bytes that the link took, and true if these were all
+    /// error, the rest of `output` is dropped. Returns the number of bytes that the link took, and true if these were all
     /// bytes. `with_others`: true if the link may send `output` in one batch with the output of other connections.
     #[inline]
     pub fn send(

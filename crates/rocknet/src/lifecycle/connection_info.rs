@@ -221,6 +221,7 @@ impl ConnectionInfo {
             client: None,
             peer: self.client,
             tls: self.secure.as_ref().map(|secure| &**secure.tls_info()),
+            // The log writes the user of `record`.
             user: None,
             site: site.map_or("", |site| &site.name),
             // A response from the worker cache has no context, so the line gets a new identifier, which appears nowhere

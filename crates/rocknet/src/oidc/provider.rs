@@ -56,7 +56,8 @@ impl<T> Cached<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the document if it is fresh, and is not `stale`, the one that a caller could not use.
+    /// Returns the document if it is fresh. `stale`: document that the caller could not use. It is returned only until
+    /// [`PAUSE`] after its fetch.
     fn current(&self, stale: Option<&Arc<T>>) -> Option<Arc<T>> {
         let state = self.state();
         let (value, fetched) = state.value.as_ref()?;

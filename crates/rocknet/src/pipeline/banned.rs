@@ -48,6 +48,7 @@ pub(super) fn refuse_login<F: Fn() -> Rc<OwnedRequest>>(
         return None;
     }
     let retry_after_s = match bans.take_login(incoming.client(worker)) {
+        // Failed logins of this client lead to no ban.
         Ok(None) => return None,
         Ok(Some(login)) => {
             let _ = incoming.login.set(Rc::new(login));

@@ -54,8 +54,8 @@ pub struct RequestContext {
     pub request: Option<Rc<OwnedRequest>>,
     /// Request as admitted at a further route, without the signature of its URL.
     pub admitted_request: OnceCell<Rc<OwnedRequest>>,
-    /// Context of the request after a wait, which has the request as admitted and the user. The connection keeps only
-    /// the context before the wait, so that one keeps the other until the request ends. Set only after a wait.
+    /// Context with which the request was started again after a wait; it has the request as admitted and the user. The
+    /// connection keeps only the context before the wait, which therefore refers to the later one.
     pub resumed: OnceCell<Rc<RequestContext>>,
     /// Login that was counted as failed until its response is known.
     pub login: Option<Rc<CountedLogin>>,
@@ -245,8 +245,8 @@ impl RequestContext {
         }
     }
 
-    /// Returns the values for placeholders of header fields and of keys of limits; `None` if the route has no
-    /// placeholders. `request`: view of the request of the context.
+    /// Returns the values for placeholders of header fields and of keys of limits. `None` if the route has no
+    /// placeholders and `bandwidth_route` is not set. `request`: view of the request of the context.
     pub(super) fn values<'v>(
         &'v self,
         worker: &'v Worker,

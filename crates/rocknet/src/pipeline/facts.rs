@@ -99,7 +99,8 @@ impl RequestFacts for Facts<'_> {
     }
 }
 
-/// Returns the tree in which rules look up a path; `None` if the route of the path has no such tree.
+/// Returns the tree in which rules look up a path, which is also the tree of the route's error pages. `None` if the
+/// route of the path has no such tree.
 pub(super) fn tree<'r>(routes: &'r SiteRoutes, path: &str) -> Option<&'r Arc<Tree>> {
     routes.endpoint(path).pages.as_ref()
 }

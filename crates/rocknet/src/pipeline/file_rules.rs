@@ -31,6 +31,7 @@ pub(super) async fn enter(worker: &Worker, context: &RequestContext, path: &str)
     let Some(rules) = routes.file_rules.as_ref().filter(|rules| rules.concern(path)) else {
         return Ok(());
     };
+    // Rules cannot be applied without these, so the request is refused.
     let (Some(client), Some(request), Some(route)) = (context.client, &context.request, &context.route) else {
         return Err(Box::new(fixed::error(Status::FORBIDDEN)));
     };
@@ -55,7 +56,8 @@ pub(super) async fn enter(worker: &Worker, context: &RequestContext, path: &str)
     }
 }
 
-/// Applies the rules to a path whose beginning can be a program, because the path of the program is not known yet.
+/// Applies the rules to each beginning of a path up to a slash, because each can be the path of the program, which is
+/// not known yet.
 ///
 /// # Errors
 ///
@@ -119,7 +121,7 @@ impl Guard for FileGuard {
     }
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        // Otherwise [`enter`] responds.
+        // `Some(None)` admits without a user. After `None`, [`enter`] responds.
         self.admits(context).then_some(None)
     }
 }

@@ -28,7 +28,6 @@ pub(super) fn redirect_with_slash(request: &Request<'_>) -> Response {
     let mut location = match is_unrewritten {
         // "./" keeps a colon in the name from being parsed as a scheme.
         true => format!("./{}/", String::from_utf8_lossy(last)),
-        // A rule has rewritten the path, so a relative location would be wrong.
         false => format!("{}/", String::from_utf8_lossy(request.path)),
     };
     if let Some(query) = request.query {
@@ -47,6 +46,7 @@ pub(super) fn list_directory(
     request: &Request<'_>,
 ) -> ResponseState {
     let (tree, path, relative) = (Arc::clone(&cached.tree), Arc::clone(&cached.path), relative.to_vec());
+    // The context of a request to a folder contains site, client and request, so neither error 500 occurs.
     let Some(access) = ReachablePaths::below(context, request, &tree, &path) else {
         return finish(
             worker,

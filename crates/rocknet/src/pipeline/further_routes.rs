@@ -67,7 +67,8 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
-                    // A path that a rule has rewritten has met the rules after the rewrite only.
+                    // The rules were already applied to the path of the request. If a rule has rewritten this path, only
+                    // the rules after the rewrite were applied.
                     if *script.name != *exchange.path {
                         file_rules::enter(worker, context, &script.name).await?;
                     }
@@ -152,7 +153,7 @@ pub(super) async fn enter(
     Ok(entered)
 }
 
-/// Results of the guards of further routes.
+/// Results of the guards of one or more routes.
 #[derive(Default)]
 pub(super) struct Entered {
     /// User whom the guards have authenticated, if any.

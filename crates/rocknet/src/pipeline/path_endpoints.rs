@@ -42,7 +42,8 @@ pub(super) fn of_path<'p>(
     Some(found)
 }
 
-/// Returns the endpoints of a path info: as written, and normalized with each backslash replaced by a slash.
+/// Returns the endpoints of a path info, because front controllers use it as the path: as written, and normalized with
+/// each backslash replaced by a slash.
 pub(super) fn of_path_info<'p>(
     routes: &'p SiteRoutes,
     path_info: &str,

@@ -36,7 +36,8 @@ pub(super) struct ReachablePaths {
     tree: Arc<Tree>,
     /// Decoded path of the folder.
     folder: Arc<str>,
-    /// Path of the folder as the client sent it, before rules were applied.
+    /// Path of the folder as the client sent it, before rules were applied; or the rewritten path, if the client sent a
+    /// path without a final slash.
     raw_folder: Vec<u8>,
 }
 

@@ -190,6 +190,7 @@ fn keep_hit<F>(
         return;
     }
     let heads = PreparedHeads::new(response.status, &response.fields, body.len() as u64);
+    // A body that the response cache keeps is not counted twice.
     let own_body = if stored.keeps(body) { 0 } else { body.len() };
     let ready = ReadyResponse::new(
         reuse,

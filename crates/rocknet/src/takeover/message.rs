@@ -157,7 +157,7 @@ impl ToNew {
         message.into()
     }
 
-    /// Returns `None` for a message that this version does not know.
+    /// Decodes a message; `None` if this version does not know it.
     pub fn decode(message: &[u8]) -> Option<ToNew> {
         if let Some(folder) = message.strip_prefix(b"state ") {
             return Some(ToNew::StateFolder(OsStr::from_bytes(folder).into()));
@@ -227,7 +227,7 @@ impl ToOld {
         }
     }
 
-    /// Returns `None` for a message that this version does not know.
+    /// Decodes a message; `None` if this version does not know it.
     pub fn decode(message: &[u8]) -> Option<ToOld> {
         match message {
             b"prepared" => Some(ToOld::Prepared),

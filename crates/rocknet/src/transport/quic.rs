@@ -26,7 +26,7 @@ use crate::worker::{OpenConnection, Worker};
 #[derive(Clone)]
 pub struct QuicSocket {
     socket: Arc<OwnedFd>,
-    /// Number of the process for its connection IDs.
+    /// Number of the process in its connection IDs. Processes that serve a port at the same time have different numbers.
     generation: u16,
     /// Receives datagrams of the worker's connections from other workers. The number of the inbox identifies the worker
     /// in the connection IDs that the worker issues.
@@ -91,8 +91,8 @@ impl QuicSocket {
         WeakQuicSocket(Arc::downgrade(&self.socket))
     }
 
-    /// Uses the socket of another worker at the same port. The previous socket of this worker closes when its last
-    /// reference is dropped.
+    /// Uses the socket of a worker whose listening address covers the address of this worker. The previous socket of
+    /// this worker closes when its last reference is dropped.
     pub fn use_socket_of(&mut self, other: &QuicSocket) {
         self.socket = Arc::clone(&other.socket);
     }

@@ -18,7 +18,7 @@ const ITEM: &str = "quic/secret";
 /// not even exist.
 pub struct QuicKeys {
     state_folder: PathBuf,
-    /// Number of this process for its connection IDs.
+    /// Number of this process in its connection IDs. Processes that serve a port at the same time have different numbers.
     generation: u16,
     /// Inboxes of all workers with a UDP socket, for datagrams that other workers have received.
     forwarding: Forwarding,
@@ -29,7 +29,7 @@ pub struct QuicKeys {
 }
 
 impl QuicKeys {
-    /// Creates the keys of a server without loading them. `generation`: number of this process for its connection IDs.
+    /// Creates the keys of a server without loading them. `generation`: number of this process in its connection IDs.
     pub fn new(state_folder: &Path, generation: u16) -> QuicKeys {
         QuicKeys {
             state_folder: state_folder.to_owned(),
@@ -66,7 +66,7 @@ impl QuicKeys {
         &self.forwarding
     }
 
-    /// Returns the number of this process for its connection IDs.
+    /// Returns the number of this process in its connection IDs.
     pub fn generation(&self) -> u16 {
         self.generation
     }
@@ -89,7 +89,7 @@ impl QuicKeys {
 pub struct GenerationKeys<'a> {
     /// Keys, which are the same for all processes of a server.
     pub keys: &'a SharedKeys,
-    /// Number of this process for its connection IDs.
+    /// Number of this process in its connection IDs.
     pub generation: u16,
     /// Inboxes of all workers with a UDP socket.
     pub forwarding: &'a Forwarding,

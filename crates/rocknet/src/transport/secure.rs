@@ -193,6 +193,7 @@ impl<L: Link + Unpin + 'static> PendingHandshake<L> {
         let (site, is_own) = config.sites.site_of_server_name(self.local, name.as_deref())?;
         let site = config.snapshot.sites.get(site as usize)?;
         let secure = site.secure.as_ref()?;
+        // Only a name of the site selects one of its certificates.
         let Some(settings) = secure.server_config(&certificates.store, name.as_deref().filter(|_| is_own)) else {
             log_missing_certificate(site, secure);
             return None;

@@ -26,8 +26,8 @@ pub async fn serve<L: Link + Unpin>(open: OpenConnection, mut link: L, client: C
     deadlines.begin(Wait::FirstByte, worker.config().ticks.header);
     let allows_h2c = worker.config().h2c;
     let mut has_timed_out = false;
-    // Receives until there are bytes. If HTTP/2 is allowed, also until they differ from its preface or contain all of
-    // it.
+    // Receives until there are bytes. If HTTP/2 without an upgrade is allowed, also until they differ from its preface
+    // or contain all of it.
     while !has_timed_out
         && (unread.is_empty() || allows_h2c && unread.len() < PREFACE.len() && PREFACE.starts_with(&unread))
     {

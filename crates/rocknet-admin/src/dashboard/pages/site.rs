@@ -173,7 +173,8 @@ fn id(filled: &FilledField) -> String {
     filled.field.name.replace('.', "-")
 }
 
-/// Returns the number of rows of a multi-line field, including an empty row for new input.
+/// Returns the number of rows of a multi-line field, including an empty row for new input: 2 to 9. Longer texts are
+/// scrolled.
 fn rows(filled: &FilledField) -> usize {
     filled.text.lines().count().clamp(1, 8) + 1
 }

@@ -11,9 +11,9 @@ use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
 use crate::value::Value;
 
-/// Translates a location with a regular expression inside another one. Its PHP is translated, because without PHP its
-/// scripts would be sent as files, and so is a refusal. The rest gets a note. `nested::flatten` has moved all other
-/// inner locations out.
+/// Translates PHP, or the refusal of every request, of a location with a regular expression inside another one. Without
+/// PHP, its scripts would be sent as files. Anything else gets a note. `nested::flatten` has moved all other inner
+/// locations out.
 pub(super) fn translate(
     directive: &Directive,
     patterns: &[String],

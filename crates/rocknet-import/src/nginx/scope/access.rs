@@ -7,10 +7,11 @@ use crate::settings::Settings;
 use crate::value::Value;
 
 impl<'a> Scope<'a> {
-    /// Translates access control and authentication, once their directives are collected. `containing`: the level that
-    /// contains this one, if there is one.
+    /// Translates access control, authentication and limits, once their directives are collected. `containing`: the
+    /// level that contains this one, if there is one.
     pub fn finish(&mut self, containing: Option<&Scope<'a>>) {
         self.finish_named(containing);
+        // The level from which this one inherits `allow` and `deny`.
         let outer = containing.filter(|_| self.access.is_empty());
         self.is_adapted = outer.is_some_and(|outer| outer.is_adapted);
         let outer_access = || outer.map(|outer| outer.access.clone()).unwrap_or_default();

@@ -22,7 +22,8 @@ impl<'a> Scope<'a> {
         params::effective(&self.params, &self.outer_params)
     }
 
-    /// Reads the directives of the named location that takes the place of this level. `read`: reads them.
+    /// Reads the directives of the named location that takes the place of this level. `read`: reads them. A named
+    /// location inherits the parameters of the server, and not those of the location with `try_files`.
     pub fn read_named(&mut self, read: impl FnOnce(&mut Scope<'a>)) {
         let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
         if self.level == ConfigLevel::Server {

@@ -5,7 +5,7 @@ use crate::h2::frame::Dependency;
 
 /// Maximum size of one field block in bytes: four times the default limit of a head. A head above its own limit gets
 /// status 431, but its block must still be received and decoded, so that the HPACK dynamic table stays in sync. A block
-/// above this limit is not decoded, so it ends the connection.
+/// above this limit is not decoded, so it ends the connection, even if a larger head is configured.
 const BLOCK_SIZE: usize = 64 * 1024;
 
 /// Maximum number of CONTINUATION frames of one block (CVE-2024-27316, CVE-2023-45288). The largest block needs four

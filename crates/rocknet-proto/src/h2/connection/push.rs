@@ -74,6 +74,7 @@ impl ServerConnection {
         let number = self.next_push_stream;
         let frame = BlockFrame::push_promise(id.number, number, out);
         self.encoder.begin_block(out);
+        // These fields do not enter the dynamic table, because a path is rarely pushed twice on one connection.
         for (name, value) in pseudo {
             encode_field(name, value, out);
         }

@@ -92,6 +92,7 @@ macro_rules! frame_types {
 frame_types! {
     Data 0 Stream Any;
     Headers 1 Stream Any;
+    /// A wrong size ends the connection, which RFC 9113 §5.4.1 permits; §6.3 requires only a stream error.
     Priority 2 Stream Exactly(5);
     RstStream 3 Stream Exactly(4);
     Settings 4 Connection MultipleOf(6);

@@ -24,7 +24,8 @@ pub fn find(files: &[PathBuf], main: &Path, name: &Path) -> Result<PathBuf, ApiE
     })
 }
 
-/// Maximum length in bytes of each path segment in the name of a new file.
+/// Maximum length in bytes of each path segment in the name of a new file. File systems permit 255, which leaves room
+/// for the suffix of the temporary name under which the file is written.
 const MAX_NAME: usize = 100;
 
 /// Returns the path of a new file. `name` is relative to the folder of the main file, `main`. The caller must check
@@ -100,7 +101,7 @@ pub fn defining(files: &[PathBuf], path: &[&str]) -> Option<PathBuf> {
 }
 
 /// Returns the file that defines each of these keys, like [`defining`]. Calls `read` once for each file, so that only
-/// one text is in memory.
+/// one text at a time is in memory.
 fn defining_each<'f>(
     files: &'f [PathBuf],
     paths: &[impl AsRef<[&'f str]>],

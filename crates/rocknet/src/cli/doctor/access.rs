@@ -76,7 +76,7 @@ pub(super) struct Blocked {
     pub path: PathBuf,
     /// Rights that are needed there, as `chmod` names them.
     letters: &'static str,
-    /// Owner and mode; `None` if they cannot be read.
+    /// User ID and group ID of the owner, and mode; `None` if they cannot be read.
     owner_and_mode: Option<(u32, u32, u32)>,
 }
 
@@ -146,7 +146,8 @@ impl Blocked {
 }
 
 /// Returns the command that grants a right: to the account alone if the system has `setfacl`, or else by the mode. A
-/// file to read may be private: without a known account, the command only shows the rights of the file.
+/// file to read may be private, so the mode admits at most a group. Without a known account, the command only shows the
+/// rights of the file.
 pub(super) fn command(user: Option<&User>, need: &Need, blocked: &Blocked) -> String {
     let path = quoted(&blocked.path);
     let letters = blocked.letters;

@@ -14,7 +14,7 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "accounts";
 
-/// Maximum number of key files outside the state folder that are checked for each account.
+/// Maximum number of key files outside the state folder that are checked for each account, which bounds the duration.
 const MAX_KEYS: usize = 1_000;
 
 /// The account with all privileges.

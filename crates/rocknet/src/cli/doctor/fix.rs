@@ -32,7 +32,7 @@ impl Repair {
         repair
     }
 
-    /// Returns true if something may have changed.
+    /// Returns true if the repair succeeded.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.result, Some(Ok(_)))
     }

@@ -17,7 +17,7 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "folders";
 
-/// Maximum number of folders and files that are checked for an account.
+/// Maximum number of folders and files that are checked for an account, which bounds the duration.
 const MAX_NEEDS: usize = 256;
 
 /// Use of a folder or file by an account.
@@ -27,7 +27,7 @@ enum Purpose {
     Root(String),
     /// Log file.
     Log,
-    /// Private key of a site.
+    /// Private key, with the name of the site.
     Key(String),
     /// File with keys of signed URLs, with the name of the site.
     UrlKeys(String),
@@ -224,7 +224,10 @@ fn of_account(user: Option<&User>, needs: &[(Purpose, Need)]) -> Vec<Check> {
     if groups.is_empty() {
         return vec![Check::good(
             SUBJECT,
-            format!("{who} can use {} of them: roots, logs, keys", needs.len()),
+            format!(
+                "{who} can use the roots, logs and keys that it needs: {} checked",
+                needs.len()
+            ),
         )];
     }
     let logs: Vec<&Path> = needs

@@ -22,7 +22,7 @@ const WEB_SERVERS: [&str; 6] = [
 pub(super) fn command(owner: &PortOwner) -> String {
     let mut groups = String::new();
     if let Ok(file) = File::open(format!("/proc/{}/cgroup", owner.pid)) {
-        // A partial or unreadable list contains no unit, so the process is shown instead.
+        // If the list cannot be read, it names no unit, and the command shows the process.
         let _ = file.take(MAX_CGROUP_BYTES).read_to_string(&mut groups);
     }
     match unit(&groups) {
@@ -32,7 +32,7 @@ pub(super) fn command(owner: &PortOwner) -> String {
     }
 }
 
-/// Returns the system service in the text of `/proc/PID/cgroup`: the last part of a path below `system.slice`.
+/// Returns the system service in the text of `/proc/PID/cgroup`: the first part of a path below `system.slice`.
 fn unit(groups: &str) -> Option<&str> {
     let paths = groups.lines().filter_map(|line| line.rsplit(':').next());
     let units = paths.filter_map(|path| path.strip_prefix("/system.slice/")?.split('/').next());

@@ -34,7 +34,7 @@ pub(super) fn add_remedy(check: Check, user: Option<&User>, files: &[&Path], log
     let Some(folder) = files.first().and_then(|file| file.parent()) else {
         return check;
     };
-    // Without another account, the one that runs this program is meant, whose name the operator knows.
+    // `None` is the account of this process. The operator knows its name, so the message suffices without a command.
     let Some(user) = user else { return check };
     let name = &user.name;
     let shown = access::quoted(folder);

@@ -113,7 +113,7 @@ fn exact_names(site: &Site) -> impl Iterator<Item = &str> {
 }
 
 impl Use {
-    /// Returns the address that the hosts file needs: loopback if the site listens there.
+    /// Returns the address that the hosts file needs: loopback if the site listens there, or else its first address.
     fn hosts_address(&self) -> IpAddr {
         let loopback = match self.all_v6 && !self.all_v4 {
             true => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -186,7 +186,7 @@ fn problem(name: &str, used: &Use, resolved: &Resolved, own: &BTreeSet<IpAddr>) 
         }
         Resolved::Addresses(addresses) => addresses,
     };
-    // A name of a network address that a site listens at is right, even if the kernel's tables do not show the address.
+    // An address at which a site listens counts as one of this machine, even if the kernel's tables do not show it.
     let is_here = |address: &IpAddr| is_own(*address, own) || used.listen.contains(&address.to_canonical());
     let (here, elsewhere): (Vec<IpAddr>, Vec<IpAddr>) = addresses.iter().copied().partition(is_here);
     if here.is_empty() {

@@ -63,7 +63,7 @@ pub(super) fn leads_to(
             status(Status::NOT_FOUND)
         ));
     };
-    let location = |relative: &[u8]| {
+    let full_path = |relative: &[u8]| {
         let relative = String::from_utf8_lossy(relative);
         // Resolves `..` in the path of the folder. Links keep their names, so the output shows them.
         let folder = search::resolved(tree.folder());
@@ -86,11 +86,12 @@ pub(super) fn leads_to(
         Target::Script(script) => Some(script.name.to_string()),
         _ => None,
     };
+    // The rules were already applied to the path of the URL.
     if let Some(text) = file.filter(|file| file != path).and_then(|file| response(&file)) {
         return Ok(text);
     }
     Ok(match target {
-        Target::File { relative, .. } => format!("the file {}", location(&relative)),
+        Target::File { relative, .. } => format!("the file {}", full_path(&relative)),
         Target::Script(script) => {
             let script_file = String::from_utf8_lossy(&script.file()).into_owned();
             let runner = settings.php.as_ref().map(runner).unwrap_or_default();
@@ -99,7 +100,7 @@ pub(super) fn leads_to(
                 info => format!("the script {script_file} with the path {info}{runner}"),
             }
         }
-        Target::Directory { relative } => format!("a list of the folder {}", location(&relative)),
+        Target::Directory { relative } => format!("a list of the folder {}", full_path(&relative)),
         Target::WithoutSlash => "redirect 308 to the same path with a slash, because it is a folder".to_owned(),
         Target::Failed(_) if tree.root().is_err() => {
             format!(

@@ -153,7 +153,8 @@ fn add_ban(server: &Server, ban: &NewBan) -> Result<Reply, ApiError> {
     Ok(done(&format!("{address} is banned {until}")))
 }
 
-/// Returns the reply to an instruction about `pools` pools of PHP, all with the name that the request has.
+/// Returns the reply to a request that starts, stops or restarts the pools of PHP with a name. `pools`: number of pools
+/// with this name.
 fn php_done(pools: usize, message: &str) -> Result<Reply, ApiError> {
     match pools {
         0 => Err(ApiError::new(404, "there is no pool of PHP with this name")),

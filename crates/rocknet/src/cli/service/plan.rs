@@ -47,7 +47,7 @@ impl Plan {
         self.notes.push(note);
     }
 
-    /// Carries out the steps, and passes each of them to `done` afterwards. Stops at the first error.
+    /// Carries out the steps in order, and calls `done` after each. Stops at the first error.
     pub fn carry_out(&self, done: impl Fn(&Step)) -> Result<(), Failure> {
         for step in &self.steps {
             step.carry_out()

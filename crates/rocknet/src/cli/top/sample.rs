@@ -12,7 +12,7 @@ use serde::Serialize;
 /// Maximum number of samples that are kept for the charts: two minutes at the default interval of one second.
 const MAX_SAMPLES: usize = 120;
 
-/// Maximum number of routes of a sample.
+/// Maximum number of routes of a sample, more than the table has rows on most terminals.
 const MAX_ROUTES: usize = 32;
 
 /// State of the server with the time at which it was queried.
@@ -163,7 +163,6 @@ impl Sample {
             count(now).saturating_sub(count(before))
         };
         let (cache_served, cache_requests) = (cached(ResponseCache::served), cached(ResponseCache::requests));
-        // 10 ms of CPU time per second are 1 % of a core.
         Sample {
             requests_per_second: rate(before.requests, now.requests),
             bytes_per_second: rate(before.bytes_sent, now.bytes_sent),
@@ -172,6 +171,7 @@ impl Sample {
             cached_requests_per_second: per_second(cache_requests),
             cache_hit_ratio: status::ratio(cache_served, cache_requests),
             latency: Latency::of(&durations::between(&before.duration_counts, &now.duration_counts)),
+            // 10 ms of CPU time per second are 1 % of a core.
             cpu_percent: rate(before.cpu_ms, now.cpu_ms) / 10.0,
             memory_bytes: now.memory_bytes,
             connections_open: now.connections_open,

@@ -19,12 +19,11 @@ const CHART_ROWS: u16 = 5;
 /// Draws one update.
 pub fn draw(frame: &mut Frame<'_>, status: &Status, history: &SampleHistory, upstreams: &[UpstreamSummary]) {
     let Some(sample) = history.last() else { return };
-    // The border and the heading of the table take 3 rows. At most 10 rows leave space for the other tables.
+    // The border and the heading of a table take 3 rows. The maximum heights leave space for the table of routes.
     let upstream_rows = match upstreams.len() {
         0 => 0,
         count => u16::try_from(count).unwrap_or(u16::MAX).saturating_add(3).min(10),
     };
-    // The border and the heading take 3 rows here too.
     let site_rows = u16::try_from(sample.sites.len())
         .unwrap_or(u16::MAX)
         .saturating_add(3)

@@ -130,6 +130,7 @@ struct Work {
     query: CallbackQuery,
     is_secure: bool,
     origin: String,
+    /// Unix time in seconds.
     now: u64,
     /// Lines of `Cookie`.
     cookies: Vec<Box<[u8]>>,
@@ -137,7 +138,7 @@ struct Work {
 
 impl Work {
     async fn result(&self, client: &OidcClient, services: &Rc<Services>) -> Result<LoginSession, LoginError> {
-        // At most five requests: metadata, token, keys twice, and claims.
+        // At most five requests: metadata, token, keys twice, and userinfo.
         let time = 5 * client.settings.timeout;
         let result = within(services, time, self.session(client, services)).await;
         result.unwrap_or_else(|| Err(ProviderFailure::timed_out().into()))

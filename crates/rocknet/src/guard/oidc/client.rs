@@ -96,8 +96,8 @@ impl OidcClient {
             .unwrap_or_default()
     }
 
-    /// Returns the `Set-Cookie` fields of a session; `None` if it is too long. `lines`: the `Cookie` fields of the
-    /// request.
+    /// Returns the `Set-Cookie` fields of a session. `None` if they are too long, if the session has ended, or if the
+    /// system has no random numbers. `now`: Unix time in seconds. `lines`: the `Cookie` fields of the request.
     pub fn session_cookies(
         &self,
         session: &LoginSession,

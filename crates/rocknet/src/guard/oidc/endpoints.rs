@@ -41,10 +41,10 @@ pub fn endpoints<'s>(
 
 impl LoginEndpoints {
     fn is_endpoint(&self, path: &[u8]) -> bool {
-        let paths = |client: &OidcClient| {
+        let has_path = |client: &OidcClient| {
             [client.settings.callback.as_bytes(), client.settings.logout.as_bytes()].contains(&path)
         };
-        self.clients.iter().any(|client| paths(client))
+        self.clients.iter().any(|client| has_path(client))
     }
 }
 
@@ -68,7 +68,7 @@ impl Guard for LoginEndpoints {
         }
     }
 
-    /// An application could use the session of a user at other routes of the site.
+    /// Hides the cookies of sessions and logins, because an application could use a session at other routes of the site.
     fn hides_cookie(&self, name: &[u8]) -> bool {
         self.clients.iter().any(|client| client.has_cookie(name))
     }

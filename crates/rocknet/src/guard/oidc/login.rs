@@ -65,13 +65,13 @@ pub(super) fn begin(client: &Arc<OidcClient>, scope: &RequestScope<'_>, context:
     }))
 }
 
-/// Returns the metadata of the provider, within the time that is left to it.
+/// Returns the metadata of the provider, and fetches it if necessary.
 pub(super) async fn metadata(
     client: &OidcClient,
     services: &Rc<Services>,
 ) -> Result<Arc<ProviderMetadata>, ProviderFailure> {
     let timeout = client.settings.timeout;
-    // Twice, because the request may wait for that of another login first.
+    // Twice the timeout, because the request may wait for that of another login first.
     let result = within(services, 2 * timeout, client.provider.metadata(timeout)).await;
     result.unwrap_or_else(|| Err(ProviderFailure::timed_out()))
 }

@@ -17,7 +17,7 @@ use super::scope::RequestScope;
 use crate::fixed;
 use crate::response::Response;
 
-/// Page that asks before a session is ended. The form leads to its own address.
+/// Confirmation page of a logout. Its form is sent to the address of the page.
 const QUESTION: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport \
                         content=\"width=device-width\"><title>Log out</title><style>:root{color-scheme:light dark}\
                         body{font:1.1em system-ui;margin:20vh auto;max-width:30em;padding:0 1em}button{font:inherit}\
@@ -63,8 +63,9 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
     }))
 }
 
-/// Returns true for a link of the site itself, or an address that the user has typed. Browsers that do not say so get a
-/// page that asks, because another site could lead there, or an image in a page of this one.
+/// Returns true for a link of the site itself, or an address that the user has typed. Other requests, and those of
+/// browsers without these fields, get the confirmation page: another site could lead there, or an image in a page of
+/// this one.
 fn is_wanted(request: &Request<'_>) -> bool {
     let is = |name, values: [&[u8]; 2]| request.fields.get(name).is_some_and(|value| values.contains(&value));
     is(KnownField::SecFetchSite, [b"same-origin", b"none"])

@@ -51,7 +51,8 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.core.info.client, ?wait, "a deadline passed");
         match std::mem::replace(&mut self.state, State::Reading) {
             State::Serving(serving) => self.expire_exchange(serving, wait),
-            // The client has not acknowledged the whole last response. A sent FIN counts as one byte (`FIN_ONLY`).
+            // The client has not acknowledged the whole last response. The connection lingers, so that the client can
+            // still take the rest.
             State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
                 self.state = State::Closing { linger: true };
             }

@@ -112,7 +112,8 @@ impl<L: Link> Connection<L> {
         // The client may speak HTTP/2, and would not understand a response of HTTP/1.
         let is_preface = config.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
-            // No response can be sent, but the rejection is logged.
+            // Logs the rejection, and drops the response, because it cannot be sent. `context` contains the path,
+            // if it is known.
             drop(pipeline::refusal_response(
                 worker,
                 &context,

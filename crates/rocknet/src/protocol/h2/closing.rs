@@ -126,6 +126,7 @@ impl<L: Link> Connection<L> {
         tracing::debug!(client = %self.core.info.client, ?wait, "the deadline of an exchange passed");
         let starts_backlog = self.core.backlog.is_none();
         let mut queue = self.core.backlog.take().unwrap_or_default();
+        // `false`: a client that has closed its side has no exchanges in progress.
         match exchange.expire(worker, &deadlines, channel, false) {
             Expiry::Respond => {
                 let ActiveExchange { context, stage, .. } = exchange;

@@ -169,6 +169,7 @@ impl<L: Link> Version for Connection<L> {
         let sent = self.core.poll_backlog(context, |bytes| budget.moved(bytes));
         if ready!(sent)? {
             self.send_budget.drained(Instant::now());
+            // The next round starts all held requests.
             self.held_bytes = 0;
             self.core.deadlines.leave();
         }

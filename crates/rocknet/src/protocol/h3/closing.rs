@@ -132,6 +132,7 @@ impl Connection {
         let wait = entry.deadlines.wait();
         let channel = entry.stream.body.as_ref().map(BodyReceiver::channel);
         tracing::debug!(client = %self.info.client, ?wait, "the deadline of an exchange passed");
+        // `false`: a QUIC connection cannot be half closed.
         let expiry = match &entry.exchange {
             Some(exchange) => exchange.expire(worker, &entry.deadlines, channel, false),
             None => Expiry::Cut,

@@ -107,6 +107,7 @@ impl Connection {
         let (written, bytes) = stream.output.write(&mut self.quic, stream.id);
         worker.counters.bytes_sent.add(bytes);
         if exchange.is_none() && written != WriteProgress::Blocked {
+            // An output that does not end belongs to an aborted response, which gets no acknowledgement.
             if written == WriteProgress::All && stream.output.is_ended() {
                 self.unacknowledged.push(stream.id);
             }

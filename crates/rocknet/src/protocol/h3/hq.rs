@@ -43,8 +43,8 @@ impl HqConnection {
     /// Translates received bytes. `fin`: true if the stream ends after them. `awaits_request`: true until the engine
     /// has reported the request of the stream.
     pub(super) fn translate(&mut self, id: StreamId, bytes: &[u8], fin: bool, awaits_request: bool) -> Translated {
-        // Bytes after the request line are ignored. At the end of the stream, the caller drops its count of the ignored
-        // bytes of this stream; for the engine, the request has ended before.
+        // Bytes after the request line are ignored. At the end of the stream, the empty piece makes the caller drop its
+        // count of the ignored bytes. The engine ignores the piece, because the request has already ended.
         if !awaits_request {
             return match fin {
                 true => Translated::Bytes(Bytes::new(), true),

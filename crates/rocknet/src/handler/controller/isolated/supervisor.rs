@@ -143,7 +143,7 @@ struct Supervisor {
     retired: Option<(ChildProcess, Instant)>,
     /// Number of failed or ended processes since the last one that was stable.
     failures: u32,
-    /// Time of the next restart.
+    /// Time of the next restart; `None` if no restart is scheduled.
     restart_at: Option<Instant>,
 }
 
@@ -326,6 +326,7 @@ impl Supervisor {
                 drain_reports(running, |_| {});
                 wait_for_output(running, STOP_POLL_INTERVAL);
             }
+            // Kills the process if it is still alive, and logs its remaining output.
             running.end(STOP_POLL_INTERVAL);
         }
     }
