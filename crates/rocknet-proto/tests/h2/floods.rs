@@ -345,6 +345,44 @@ fn field_blocks_are_limited() {
     assert_eq!((count, error), (4, Some(ConnectionError::BlockTooLarge)));
 }
 
+/// A configured limit of heads above 64 KiB applies to blocks, too.
+#[test]
+fn blocks_of_large_permitted_heads_are_read() {
+    let value = "v".repeat(200_000);
+    let fields = [
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":authority", "a"),
+        (":path", "/"),
+        ("x", &*value),
+    ];
+    let block = block(&fields);
+    let mut bytes = frame(HEADERS, END_STREAM, 1, "");
+    let (pieces, last) = block.split_at(block.len() - 1);
+    for piece in pieces.chunks(16_384) {
+        bytes.extend(frame(CONTINUATION, 0, 1, piece));
+    }
+    bytes.extend(frame(CONTINUATION, END_HEADERS, 1, last));
+    for (head_size, is_read) in [(256 * 1024, true), (64 * 1024, false)] {
+        let mut attack = Attack::new();
+        let limits = Limits {
+            head_size,
+            ..Limits::default()
+        };
+        let mut at = 0;
+        let event = loop {
+            let (connection, out) = (&mut attack.connection, &mut attack.out);
+            let received = connection.receive(&limits, attack.now, &bytes[at..], &mut attack.head, out);
+            at += received.consumed;
+            match received.event {
+                ConnectionEvent::More if at < bytes.len() => {}
+                event => break event,
+            }
+        };
+        assert_eq!(matches!(event, ConnectionEvent::Request { .. }), is_read, "{event:?}");
+    }
+}
+
 /// A block of one-byte references to a large table entry is decoded in bounded time and memory. A head far above all
 /// limits ends the connection.
 #[test]

@@ -39,7 +39,7 @@ impl ServerConnection {
         let Some(block) = &mut self.block else {
             return Err(ConnectionError::Continuation);
         };
-        block.extend(payload)?;
+        block.extend(payload, context.limits)?;
         if !header.has(frame::END_HEADERS) {
             return Ok(None);
         }

@@ -2,15 +2,16 @@
 
 use crate::h2::error::ConnectionError;
 use crate::h2::frame::Dependency;
+use crate::limits::Limits;
 
-/// Maximum size of one field block in bytes: four times the default limit of a head. A head above its own limit gets
-/// status 431, but its block must still be received and decoded, so that the HPACK dynamic table stays in sync. A block
-/// above this limit is not decoded, so it ends the connection, even if a larger head is configured.
+/// Least maximum size of one field block in bytes: four times the default limit of a head. A head above its own limit
+/// gets status 431, but its block must still be received and decoded, so that the HPACK dynamic table stays in sync. A
+/// block above its maximum is not decoded, so it ends the connection.
 const BLOCK_SIZE: usize = 64 * 1024;
 
-/// Maximum number of CONTINUATION frames of one block (CVE-2024-27316, CVE-2023-45288). The largest block needs four
-/// frames of full size.
-const CONTINUATIONS: u16 = 16;
+/// Number of bytes of the maximum size of a block for each CONTINUATION frame that it may have (CVE-2024-27316,
+/// CVE-2023-45288). Frames of full size have four times as many.
+const BYTES_PER_CONTINUATION: usize = 4 * 1024;
 
 /// Field block whose last frame has not arrived.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) struct OpenBlock {
     /// Part of the block that has arrived.
     bytes: Vec<u8>,
     /// Number of CONTINUATION frames received so far.
-    continuations: u16,
+    continuations: usize,
 }
 
 impl OpenBlock {
@@ -38,14 +39,16 @@ impl OpenBlock {
         }
     }
 
-    /// Appends the payload of a CONTINUATION frame.
+    /// Appends the payload of a CONTINUATION frame. `limits`: limits of the head, which the block may exceed.
     ///
     /// # Errors
     ///
     /// [`ConnectionError::BlockTooLarge`] if a limit is exceeded.
-    pub fn extend(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+    pub fn extend(&mut self, payload: &[u8], limits: &Limits) -> Result<(), ConnectionError> {
         self.continuations += 1;
-        if self.continuations > CONTINUATIONS || self.bytes.len() + payload.len() > BLOCK_SIZE {
+        let max_size = max_block_size(limits);
+        let max_continuations = max_size / BYTES_PER_CONTINUATION;
+        if self.continuations > max_continuations || self.bytes.len() + payload.len() > max_size {
             return Err(ConnectionError::BlockTooLarge);
         }
         self.bytes.extend_from_slice(payload);
@@ -60,4 +63,11 @@ impl OpenBlock {
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.bytes.capacity()
     }
+}
+
+/// Returns the maximum size of a block in bytes. The encoded form of a head can be larger than the head itself, because
+/// each field has a prefix.
+fn max_block_size(limits: &Limits) -> usize {
+    let head = limits.max_head_size().max(limits.max_trailer_size());
+    BLOCK_SIZE.max(2 * head)
 }
