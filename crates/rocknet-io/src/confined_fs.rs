@@ -133,7 +133,7 @@ impl Root {
     ///
     /// Returns [`OpenError::WouldBlock`] if a name is not cached, the kernel cannot look up cached names below this
     /// root, the policy is [`Symlinks::Owner`], or permission is missing. Under [`Symlinks::Inside`], this is also the
-    /// error for a link that leads out or is absolute. After this error, the caller has to use [`Root::open_file`]. All
+    /// error for a link that leads out or is absolute. It is also that for a path into a mount below the root. After this error, the caller has to use [`Root::open_file`]. All
     /// other errors are those of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;

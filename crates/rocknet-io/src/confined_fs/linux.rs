@@ -69,7 +69,8 @@ impl KernelLookup {
     }
 
     /// Opens a path whose names are all in the kernel's cache. `beneath`: true if the path must not leave `root`. Fails
-    /// with EAGAIN if a name is not cached, or if the kernel cannot look up cached names.
+    /// with EAGAIN if a name is not cached, or if the kernel cannot look up cached names. Fails with EXDEV if the path
+    /// enters a mount below `root`, because its file system may be a remote one.
     pub(super) fn open_cached(
         self,
         root: BorrowedFd<'_>,
@@ -85,7 +86,7 @@ impl KernelLookup {
             relative,
             flags,
             Mode::empty(),
-            resolve_flags(beneath) | ResolveFlags::CACHED,
+            resolve_flags(beneath) | SAME_MOUNT | ResolveFlags::CACHED,
         )
     }
 

@@ -411,6 +411,25 @@ fn opens_a_path_from_the_cache_after_a_lookup() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn mounts_below_a_root_have_no_cached_lookup() {
+    use std::os::unix::fs::MetadataExt;
+    // A file system in memory that nearly every system mounts. A remote one mounted below a local root would block.
+    let mount = std::path::Path::new("/dev/shm");
+    let device = |path: &std::path::Path| std::fs::metadata(path).map(|found| found.dev());
+    let is_mount = device(mount).is_ok_and(|own| device("/".as_ref()).is_ok_and(|root| root != own));
+    assert!(is_mount, "/dev/shm is no mount");
+    let file = tempfile::NamedTempFile::new_in(mount).expect("a file");
+    let below_root = file.path().strip_prefix("/").expect("an absolute path");
+    let relative = below_root.as_os_str().as_encoded_bytes();
+    let above = Root::open("/").expect("a folder");
+    for symlinks in [Symlinks::Inside, Symlinks::All] {
+        assert!(above.open_file(relative, symlinks).is_ok());
+        assert_eq!(outcome(above.open_cached(relative, symlinks)), "WouldBlock");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn remote_file_systems_have_no_cached_lookup() {
     // `/proc` is in fact local, but it stands in for a remote file system here, because it is not on the list of local
     // file systems.
