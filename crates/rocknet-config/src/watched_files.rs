@@ -57,18 +57,21 @@ fn inode(_: &std::fs::Metadata) -> [u64; 4] {
     [0; 4]
 }
 
-/// Environment of the process that records which files were read, and which patterns of `include` were looked up.
+/// Environment of the process that records which files were read, which patterns of `include` were looked up, and which
+/// folders of sites (`{host}`) were listed.
 #[derive(Debug, Default)]
 pub struct WatchedFiles {
     stamps: RefCell<Vec<(PathBuf, Option<Stamp>)>>,
     /// True if a file was read soon after it was changed.
     has_recent: Cell<bool>,
     patterns: RefCell<Vec<(PathBuf, Vec<PathBuf>)>>,
+    /// Folders with the sorted names of the folders in them.
+    folders: RefCell<Vec<(PathBuf, Vec<String>)>>,
 }
 
 impl WatchedFiles {
-    /// Returns true if no recorded file has changed since it was read, and the patterns match the same files. A file
-    /// that was read within three seconds after a change counts as changed, because its stamp is no proof.
+    /// Returns true if no recorded file has changed since it was read, the patterns match the same files, and the listed
+    /// folders contain the same ones. A file that was read within three seconds after a change counts as changed, because its stamp is no proof.
     pub fn are_unchanged(&self) -> bool {
         if self.has_recent.get() {
             return false;
@@ -77,7 +80,14 @@ impl WatchedFiles {
         let same_files = |(pattern, files): &(PathBuf, Vec<PathBuf>)| {
             ProcessEnvironment.matching(pattern).is_ok_and(|found| found == *files)
         };
-        self.stamps.borrow().iter().all(same_stamp) && self.patterns.borrow().iter().all(same_files)
+        let same_folders = |(parent, names): &(PathBuf, Vec<String>)| {
+            ProcessEnvironment
+                .folders(parent)
+                .is_ok_and(|found| sorted(found) == *names)
+        };
+        self.stamps.borrow().iter().all(same_stamp)
+            && self.patterns.borrow().iter().all(same_files)
+            && self.folders.borrow().iter().all(same_folders)
     }
 }
 
@@ -103,16 +113,29 @@ impl Environment for WatchedFiles {
     }
 
     fn folders(&self, parent: &Path) -> io::Result<Vec<String>> {
-        ProcessEnvironment.folders(parent)
+        let found = ProcessEnvironment.folders(parent)?;
+        self.folders
+            .borrow_mut()
+            .push((parent.to_owned(), sorted(found.clone())));
+        Ok(found)
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
         ProcessEnvironment.kind(path)
     }
 
+    fn is_hidden(&self, path: &Path) -> bool {
+        ProcessEnvironment.is_hidden(path)
+    }
+
     fn current_dir(&self) -> PathBuf {
         ProcessEnvironment.current_dir()
     }
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names
 }
 
 #[cfg(test)]
@@ -159,6 +182,17 @@ mod tests {
         let watched = read();
         fs::remove_file(&included).unwrap();
         assert!(!watched.are_unchanged(), "a removed file");
+    }
+
+    #[test]
+    fn a_new_folder_of_a_site_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("b.test")).unwrap();
+        let watched = WatchedFiles::default();
+        assert_eq!(watched.folders(folder.path()).unwrap(), ["b.test"]);
+        assert!(watched.are_unchanged());
+        fs::create_dir(folder.path().join("a.test")).unwrap();
+        assert!(!watched.are_unchanged());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::choice::Choice;
 use crate::context::Check;
 use crate::file::Node;
-use crate::finding::Code;
 use crate::message::{nearest, short};
 use crate::model::AccessFormat;
 use crate::template::{Scope, Template, TemplateError};
@@ -48,7 +47,7 @@ pub(crate) fn format(check: &mut Check<'_>, node: &Node) -> Option<AccessFormat>
     match error {
         None => Some(AccessFormat::Custom(text.to_owned())),
         Some((message, help)) => {
-            check.error(Code::BadValue, node.span, format!("`format`: {message}"), help);
+            check.bad_text(written, node.span, format!("`format`: {message}"), help);
             None
         }
     }

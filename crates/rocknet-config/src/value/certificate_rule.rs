@@ -15,7 +15,7 @@ use crate::value::typed;
 const MAX_LIST: usize = 1_000;
 
 /// Keys of other ways to authenticate clients, which cannot be combined with `certificate`.
-const OTHERS: [&str; 9] = [
+const OTHERS: [&str; 10] = [
     "oidc",
     "users",
     "file",
@@ -23,6 +23,7 @@ const OTHERS: [&str; 9] = [
     "forward",
     "headers",
     "user_field",
+    "sign_in",
     "timeout",
     "signed",
 ];

@@ -31,7 +31,11 @@ pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     if !below.next().is_some_and(is_host) || !below.all(|part| is_plain(&part)) {
         let message = format!(
             "`root`: \"{}\" has a placeholder other than {{host}} as the name of one folder",
-            short(text)
+            short(if has_variables(node) {
+                typed::as_written(node)
+            } else {
+                text
+            })
         );
         check.error(
             Code::BadValue,
@@ -42,7 +46,7 @@ pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
         return None;
     }
     if check.env.kind(&parent) != Some(FileKind::Directory) {
-        let message = format!("`root`: the folder {} does not exist", parent.display());
+        let message = format!("`root`: the folder {} does not exist", shown(node, &parent));
         let help = "create the folder, and in it a folder for each host";
         check.site_error(Code::Missing, node.span, message, help);
     }
@@ -88,10 +92,15 @@ pub(crate) fn existing_folder(check: &mut Check<'_>, key: &str, node: &Node) -> 
 /// Help for a path that this account may not see.
 const HIDDEN_HELP: &str = "give the account of the server the right `x` to each folder above it";
 
+/// Returns true if the value as written contains variables.
+fn has_variables(node: &Node) -> bool {
+    matches!(&node.value, Value::Text(text) if text.template.is_some())
+}
+
 /// Returns the text of a path for a message: the resolved path, or the value as written if it contains variables,
 /// because their values may be secrets.
 fn shown(node: &Node, path: &Path) -> String {
-    if matches!(&node.value, Value::Text(text) if text.template.is_some()) {
+    if has_variables(node) {
         typed::as_written(node).to_owned()
     } else {
         normalize(path).display().to_string()
@@ -154,7 +163,8 @@ pub(crate) fn log_target(check: &mut Check<'_>, key: &str, node: &Node) -> Optio
         WordOrFile::Word(word) => LogTarget::of(word),
         WordOrFile::File(file) => {
             if check.env.lacks_log_folder(&file) {
-                let folder = file.parent().unwrap_or(&file).display();
+                let shown = PathBuf::from(shown(node, &file));
+                let folder = shown.parent().unwrap_or(&shown).display();
                 let message = format!("`{key}`: the folder {folder} does not exist, so the log cannot be opened");
                 check.warning(
                     Code::Missing,
