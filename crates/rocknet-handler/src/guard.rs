@@ -46,6 +46,11 @@ impl Held {
         self.0.borrow_mut().push(Box::new(value));
     }
 
+    /// Takes all values.
+    pub fn take(&self) -> Held {
+        Held(RefCell::new(self.0.take()))
+    }
+
     /// Returns the first result that `find` returns for a value of this type; `None` if it returns none.
     pub fn find<T: Any, R>(&self, find: impl FnMut(&T) -> Option<R>) -> Option<R> {
         let values = self.0.borrow();
@@ -183,13 +188,14 @@ pub trait Guard: Send + Sync {
     }
 
     /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
-    /// the request. Returns a value for [`Guard::uncount_cached`]. If the result is `None`, nothing was counted, and
-    /// the caller has to use [`Guard::check`].
-    fn count_cached(&self, _context: &GuardContext<'_>) -> Option<u32> {
+    /// the request. `ends_at_once`: true if the request ends before the worker continues, so that nothing has to be kept
+    /// in [`GuardContext::held`] until its end. Returns a value for [`Guard::uncount_cached`]. If the result is `None`,
+    /// nothing was counted, and the caller has to use [`Guard::check`].
+    fn count_cached(&self, _context: &GuardContext<'_>, _ends_at_once: bool) -> Option<u32> {
         Some(0)
     }
 
     /// Takes back that a request was counted, because a further guard has not counted it. `counted`: the result of
-    /// [`Guard::count_cached`].
+    /// [`Guard::count_cached`]. The caller drops the values in [`GuardContext::held`].
     fn uncount_cached(&self, _context: &GuardContext<'_>, _counted: u32) {}
 }

@@ -2,8 +2,9 @@
 //!
 //! A key has an entry only while it has requests, so the number of requests in progress bounds the table.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hashbrown::HashTable;
 
 /// Number of shards, which are locked separately.
 const SHARDS: usize = 16;
@@ -14,7 +15,20 @@ const MAX_IDLE: usize = 64;
 /// Requests in progress of one limit. Named after `limit.connections` of the configuration, which limits requests.
 #[derive(Debug, Default)]
 pub struct ConnectionTable {
-    shards: [Mutex<HashMap<u64, u32>>; SHARDS],
+    shards: [Shard; SHARDS],
+}
+
+/// Part of the table with a lock of its own. Its cache line is not shared with other shards.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shard(Mutex<HashTable<Entry>>);
+
+/// A key with requests in progress.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// Hash of the key with a secret seed. The table needs no further hash.
+    key: u64,
+    count: u32,
 }
 
 /// A request in progress. It is counted until the value is dropped.
@@ -28,30 +42,41 @@ impl ConnectionTable {
     /// Counts a request; `None` if its key has `max` requests in progress. `key`: hash of the key with a secret seed.
     pub fn take(self: &Arc<Self>, key: u64, max: u32) -> Option<ConnectionPermit> {
         let mut shard = self.shard(key);
-        let count = shard.entry(key).or_insert(0);
-        if *count >= max {
-            // An entry of 0 requests is left only by `max = 0`.
-            return None;
+        match shard.find_mut(key, |entry| entry.key == key) {
+            Some(entry) if entry.count >= max => return None,
+            Some(entry) => entry.count += 1,
+            None if max == 0 => return None,
+            None => {
+                shard.insert_unique(key, Entry { key, count: 1 }, |entry| entry.key);
+            }
         }
-        *count += 1;
         Some(ConnectionPermit {
             table: Arc::clone(self),
             key,
         })
     }
 
+    /// Returns true if a key has fewer than `max` requests in progress. A request that ends at once needs no permit: it
+    /// would be counted only while one worker copies its response.
+    #[inline]
+    pub fn has_room(&self, key: u64, max: u32) -> bool {
+        self.of_key(key) < max
+    }
+
     /// Returns the number of requests of a key in progress.
+    #[inline]
     pub fn of_key(&self, key: u64) -> u32 {
-        self.shard(key).get(&key).copied().unwrap_or(0)
+        let shard = self.shard(key);
+        shard.find(key, |entry| entry.key == key).map_or(0, |entry| entry.count)
     }
 
     /// Returns the number of requests in progress.
     pub fn in_progress(&self) -> u64 {
-        let sum = |shard: &Mutex<HashMap<u64, u32>>| lock(shard).values().copied().map(u64::from).sum::<u64>();
+        let sum = |shard: &Shard| lock(shard).iter().map(|entry| u64::from(entry.count)).sum::<u64>();
         self.shards.iter().map(sum).sum()
     }
 
-    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, u32>> {
+    fn shard(&self, key: u64) -> MutexGuard<'_, HashTable<Entry>> {
         lock(&self.shards[(key >> 32) as usize % SHARDS])
     }
 }
@@ -59,21 +84,21 @@ impl ConnectionTable {
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut shard = self.table.shard(self.key);
-        if let Some(count) = shard.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                shard.remove(&self.key);
+        if let Ok(mut occupied) = shard.find_entry(self.key, |entry| entry.key == self.key) {
+            occupied.get_mut().count -= 1;
+            if occupied.get().count == 0 {
+                occupied.remove();
             }
         }
         // Otherwise the table would keep its memory after a flood.
         if shard.is_empty() && shard.capacity() > MAX_IDLE {
-            shard.shrink_to(0);
+            shard.shrink_to(0, |entry| entry.key);
         }
     }
 }
 
-fn lock(shard: &Mutex<HashMap<u64, u32>>) -> MutexGuard<'_, HashMap<u64, u32>> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(shard: &Shard) -> MutexGuard<'_, HashTable<Entry>> {
+    shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -94,6 +119,7 @@ mod tests {
         // A lower limit applies to new requests.
         drop(second);
         assert!(table.take(7, 1).is_none());
+        assert!(!table.has_room(7, 1) && table.has_room(7, 2) && table.has_room(9, 1));
         drop((third, other));
         assert_eq!(table.in_progress(), 0);
         assert!(table.shards.iter().all(|shard| lock(shard).is_empty()));

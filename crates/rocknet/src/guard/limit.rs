@@ -1,5 +1,6 @@
 //! Limits of requests: `limit` of a site or route.
 
+use std::cell::OnceCell;
 use std::error::Error;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -171,9 +172,15 @@ impl ActiveAmount {
 
 impl LimitGuard {
     /// Counts a request in all limits. If one of them refuses it, none has counted it. `may_wait`: true if the request
-    /// can wait.
-    fn count(&self, context: &GuardContext<'_>, may_wait: bool) -> Result<Admitted<'_>, Excessive<'_>> {
-        let now = context.services.clock.precise_uptime_ns();
+    /// can wait. `ends_at_once`: true if the request ends before the worker continues, so that it needs no permits.
+    fn count(
+        &self,
+        context: &GuardContext<'_>,
+        may_wait: bool,
+        ends_at_once: bool,
+    ) -> Result<Admitted<'_>, Excessive<'_>> {
+        // A limit of requests in progress needs no time.
+        let now = OnceCell::new();
         let address = context.client.address();
         let mut admitted = Admitted::default();
         // One bit for each limit that has taken a token. There are at most 16 limits.
@@ -189,6 +196,7 @@ impl LimitGuard {
             let (wait, retry_after_ns) = match &limit.amount {
                 ActiveAmount::Rate { rate, immediate, .. } => {
                     let rate = if may_wait { rate } else { immediate };
+                    let now = *now.get_or_init(|| context.services.clock.precise_uptime_ns());
                     match limit.state.rates.take(rate, key, now) {
                         Taken::Admitted { wait } => {
                             taken |= 1 << at;
@@ -199,6 +207,12 @@ impl LimitGuard {
                         }
                         Taken::Refused { retry_after } => (None, Some(retry_after)),
                     }
+                }
+                ActiveAmount::Connections(max) if ends_at_once => {
+                    if limit.state.connections.has_room(key, *max) {
+                        continue;
+                    }
+                    (None, None)
                 }
                 ActiveAmount::Connections(max) => match limit.state.connections.take(key, *max) {
                     Some(permit) => {
@@ -243,7 +257,7 @@ impl LimitGuard {
 
 impl Guard for LimitGuard {
     fn check(&self, context: &GuardContext<'_>) -> Check {
-        let admitted = match self.count(context, true) {
+        let admitted = match self.count(context, true, false) {
             Ok(admitted) => admitted,
             Err(excessive) => return Check::Decided(Err(excessive.refuse(context.client))),
         };
@@ -276,18 +290,19 @@ impl Guard for LimitGuard {
         }))
     }
 
-    // A response from the worker cache can hold no permit.
     fn admit_cached(&self, _context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        let is_rate = |limit: &ActiveLimit| matches!(limit.amount, ActiveAmount::Rate { .. });
-        self.limits.iter().all(is_rate).then_some(None)
+        Some(None)
     }
 
     fn counts(&self) -> bool {
         true
     }
 
-    fn count_cached(&self, context: &GuardContext<'_>) -> Option<u32> {
-        let admitted = self.count(context, false).ok()?;
+    fn count_cached(&self, context: &GuardContext<'_>, ends_at_once: bool) -> Option<u32> {
+        let admitted = self.count(context, false, ends_at_once).ok()?;
+        for permit in admitted.permits {
+            context.held.keep(permit);
+        }
         Some(admitted.taken)
     }
 

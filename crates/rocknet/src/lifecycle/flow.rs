@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Instant;
 
+use rocknet_handler::guard::Held;
 use rocknet_proto::request::{OwnedRequest, Request};
 use rocknet_proto::status::Status;
 
@@ -43,7 +44,7 @@ where
     F: Fn() -> Rc<OwnedRequest>,
     R: Responder,
 {
-    let id = RequestId::default();
+    let (id, held) = (RequestId::default(), Held::default());
     let incoming = IncomingRequest {
         request,
         owned,
@@ -52,6 +53,7 @@ where
         secure: info.secure.as_ref(),
         local: info.local(),
         id: &id,
+        held: &held,
         login: OnceCell::new(),
     };
     // Only a sample of the immediate responses is timed, because reading the clock twice for each would cost too much.
@@ -85,6 +87,7 @@ where
             let mut context =
                 RequestContext::without_route(config, Some(site), incoming.local_and_tls(), &incoming.owned);
             context.route_number = route;
+            context.held = Rc::new(held.take());
             context.cache_status.set(cache_status);
             if status.is_error() && info.is_validated {
                 offences::note(worker, info.client, None, Some(request), None, status);

@@ -227,12 +227,14 @@ where
 
 /// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
 /// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide. An admitted
-/// request is counted, so the caller must serve it.
+/// request is counted, so the caller must serve it. `ends_at_once`: true if its response is queued as a whole, unless a
+/// user is authenticated.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     routes: &SiteRoutes,
     hit: &Hit,
+    ends_at_once: bool,
 ) -> Option<Option<Arc<str>>> {
     let find = || guards_of_hit(routes, incoming.request.path, hit, incoming.is_secure());
     let found;
@@ -250,8 +252,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
             (&found, &endpoint.route)
         }
     };
-    let held = Held::default();
-    let (user, counts) = admit_by_all(worker, incoming, route, guards, &held)?;
+    let (user, counts) = admit_by_all(worker, incoming, route, guards)?;
     if !counts {
         return Some(user);
     }
@@ -259,29 +260,25 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     if let Hit::Endpoint(_) = hit {
         return None;
     }
-    let is_admitted = with_context(worker, incoming, route, user.as_deref(), &held, |context| {
-        count_in_all(guards, context)
-    });
-    is_admitted.then_some(user)
+    let ends_at_once = ends_at_once && user.is_none();
+    count(worker, incoming, route, user.as_deref(), guards, ends_at_once).then_some(user)
 }
 
 /// Admits a request for a ready response if all guards can decide without waiting, and none has a user. An admitted
-/// request is counted, so the caller must send the response.
+/// request is counted, so the caller must send the response. `ends_at_once`: true if the response is queued as a whole.
 pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     route: &Route,
     guards: &GuardList,
+    ends_at_once: bool,
 ) -> bool {
     // Handlers get requests without these cookies, and so must the cache of responses.
     if hidden_cookies::are_in(incoming.request.fields, guards) {
         return false;
     }
-    let held = Held::default();
-    match admit_by_all(worker, incoming, route, guards, &held) {
-        Some((None, true)) => with_context(worker, incoming, route, None, &held, |context| {
-            count_in_all(guards, context)
-        }),
+    match admit_by_all(worker, incoming, route, guards) {
+        Some((None, true)) => count(worker, incoming, route, None, guards, ends_at_once),
         Some((None, false)) => true,
         // The response is for clients that are not known.
         Some((Some(_), _)) | None => false,
@@ -295,12 +292,11 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     incoming: &IncomingRequest<'_, F>,
     route: &Route,
     guards: &GuardList,
-    held: &Held,
 ) -> Option<(Option<Arc<str>>, bool)> {
     let (mut user, mut counts) = (None, false);
     for guard in guards {
         counts |= guard.counts();
-        let admitted = with_context(worker, incoming, route, user.as_deref(), held, |context| {
+        let admitted = with_context(worker, incoming, route, user.as_deref(), incoming.held, |context| {
             guard.admit_cached(context)
         });
         user = admitted?.or(user);
@@ -309,15 +305,33 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 /// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has
-/// counted it, because the slow path counts it again.
-fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>) -> bool {
+/// counted it, because the slow path counts it again. `ends_at_once`: true if its response is queued as a whole.
+fn count<F: Fn() -> Rc<OwnedRequest>>(
+    worker: &Worker,
+    incoming: &IncomingRequest<'_, F>,
+    route: &Route,
+    user: Option<&str>,
+    guards: &GuardList,
+    ends_at_once: bool,
+) -> bool {
+    let is_counted = with_context(worker, incoming, route, user, incoming.held, |context| {
+        count_in_all(guards, context, ends_at_once)
+    });
+    if !is_counted {
+        drop(incoming.held.take());
+    }
+    is_counted
+}
+
+/// Does the work of [`count`], except for the values that guards keep.
+fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>, ends_at_once: bool) -> bool {
     let Some(first) = guards.iter().position(|guard| guard.counts()) else {
         return true;
     };
-    let Some(counted) = guards[first].count_cached(context) else {
+    let Some(counted) = guards[first].count_cached(context, ends_at_once) else {
         return false;
     };
-    let is_counted = count_in_all(&guards[first + 1..], context);
+    let is_counted = count_in_all(&guards[first + 1..], context, ends_at_once);
     if !is_counted {
         guards[first].uncount_cached(context, counted);
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::files::cache;
 use crate::files::cache::l1::{AFTER_RULES, CachedEntry, Hit};
-use crate::files::entry::{Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
+use crate::files::entry::{Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
 use crate::files::representation::{self, Choice};
 use crate::fixed;
 use crate::preload;
@@ -101,18 +101,18 @@ where
     let site = key & !AFTER_RULES;
     let mut l1 = worker.files.l1();
     let hit = l1.get(key, request.path)?;
-    let admit = |hit: &Hit| match hit.is_open() {
+    let admit = |hit: &Hit, ends_at_once: bool| match hit.is_open() {
         // An open hit belongs to a route without guards.
         true => Some(None),
         false => {
             let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
-            admission::admit_cached(worker, incoming, routes, hit)
+            admission::admit_cached(worker, incoming, routes, hit, ends_at_once)
         }
     };
     let cached = match hit {
         Hit::Entry(cached) => cached,
         Hit::Endpoint(cached_endpoint) => {
-            let user = admit(hit)?;
+            let user = admit(hit, false)?;
             let cached_endpoint = Rc::clone(cached_endpoint);
             drop(l1);
             let response = immediate::from_cached_endpoint(worker, &cached_endpoint, incoming, user.as_deref())?;
@@ -144,17 +144,24 @@ where
         drop(l1);
         return stored_script::respond(worker, config, key, incoming, &cached);
     }
+    // A request whose values are put into the header fields needs a context.
+    let prepared = match &cached.entry.found {
+        Found::Asset(asset) if !cached.tree.route.has_placeholders => match representation::choose(asset, request) {
+            Choice::Send(head, variant) => Some((head, variant, asset.status)),
+            Choice::Respond(_) | Choice::Encode(_) => None,
+        },
+        _ => None,
+    };
+    let is_in_memory = |variant: &Variant| matches!(variant.content, Content::Memory(_));
+    let ends_at_once = io.queues_whole() && prepared.is_some_and(|(_, variant, _)| variant.is_none_or(is_in_memory));
     // The entry can be sent from here on, so that an admitted request is counted once.
-    let user = admit(hit)?;
+    let user = admit(hit, ends_at_once)?;
     worker.counters.cache_hits.add(1);
-    // A request with a user needs a context, from which the access log reads the name of the user. So does one whose
-    // values are put into the header fields.
+    // A request with a user needs a context, from which the access log reads the name of the user.
     if user.is_none()
-        && !cached.tree.route.has_placeholders
-        && let Found::Asset(asset) = &cached.entry.found
-        && let Choice::Send(head, variant) = representation::choose(asset, request)
+        && let Some((head, variant, asset_status)) = prepared
     {
-        not_found_log::log_file(cached, asset.status);
+        not_found_log::log_file(cached, asset_status);
         announce_preloads(cached, request, head, io);
         io.send(head, variant.map(|variant| (&**cached, variant)));
         let status = head.status;

@@ -173,6 +173,7 @@ impl RequestContext {
         applied: Option<AppliedRoute<'_>>,
     ) -> RequestContext {
         let mut context = RequestContext::without_route(config, site, incoming.local_and_tls(), &incoming.owned);
+        context.held = Rc::new(incoming.held.take());
         if config.snapshot.uses_request_id {
             let server = &config.snapshot.config.server;
             incoming.id.get(worker, server, incoming.peer, incoming.request);

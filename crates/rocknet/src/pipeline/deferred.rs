@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use rocknet_handler::guard::Held;
 use rocknet_io::queue::SharedBytes;
 use rocknet_proto::fields::KnownField;
 use rocknet_proto::refusal::Refusal;
@@ -87,6 +88,8 @@ impl DeferredRequest {
         begin: Begin,
     ) -> RoutingResult {
         let request = self.request.view();
+        // No response comes from the worker cache any more.
+        let held = Held::default();
         let incoming = IncomingRequest {
             request: &request,
             owned: &(|| Rc::clone(&self.request)) as &dyn Fn() -> Rc<OwnedRequest>,
@@ -95,6 +98,7 @@ impl DeferredRequest {
             secure: self.secure.as_ref(),
             local: self.local,
             id: &self.id,
+            held: &held,
             // The context of the first start has the login.
             login: OnceCell::new(),
         };

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use rocknet_handler::guard::Held;
 use rocknet_proto::request::{OwnedRequest, Request};
 
 use crate::bans::CountedLogin;
@@ -28,6 +29,9 @@ pub struct IncomingRequest<'a, F> {
     pub local: Option<IpAddr>,
     /// Identifier of the request. A reference, so that all phases have the same one.
     pub id: &'a RequestId,
+    /// Values that guards keep until the end of a request that is served from the worker cache. The context of the
+    /// request takes them. A reference, so that a rewritten request has the same ones.
+    pub held: &'a Held,
     /// Login that was counted as failed until its response is known; empty for other requests.
     pub login: OnceCell<Rc<CountedLogin>>,
 }
@@ -46,6 +50,7 @@ impl<'a, F: Fn() -> Rc<OwnedRequest>> IncomingRequest<'a, F> {
             secure: self.secure,
             local: self.local,
             id: self.id,
+            held: self.held,
             login: self.login.clone(),
         }
     }

@@ -22,6 +22,12 @@ pub trait PipelineIo {
     /// if the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
+    /// Returns true if a response whose body is in memory is queued as a whole by one call, so that its exchange ends
+    /// with the call.
+    fn queues_whole(&self) -> bool {
+        false
+    }
+
     /// Sends a prepared response whose body is in memory.
     fn send_bytes(&mut self, head: &PreparedHeads, body: &SharedBytes);
 

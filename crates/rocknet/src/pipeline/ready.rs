@@ -45,7 +45,7 @@ where
         return None;
     }
     let route = &ready.endpoint.route;
-    if !ready.guards.is_empty() && !admission::admit_ready(worker, incoming, route, &ready.guards) {
+    if !ready.guards.is_empty() && !admission::admit_ready(worker, incoming, route, &ready.guards, io.queues_whole()) {
         return None;
     }
     ready.reuse.count(worker);

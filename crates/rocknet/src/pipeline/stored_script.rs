@@ -62,7 +62,8 @@ where
     let guards = cached.guards[usize::from(is_secure)]
         .get_or_init(|| admission::guards_of_script(routes, request.path, cached, script, is_secure))
         .as_ref()?;
-    let admit = || admission::admit_ready(worker, incoming, &endpoint.route, guards);
+    // The filters can make the response wait (`false`).
+    let admit = || admission::admit_ready(worker, incoming, &endpoint.route, guards, false);
     let response = endpoint.handler(&resolved.path).handle_now(&ExchangeRef {
         services: worker,
         request,

@@ -304,3 +304,54 @@ fn the_bandwidth_of_each_response_is_limited() {
     assert_eq!(head.field("Content-Length"), Some("3000000"));
     assert!(started.elapsed() < DEADLINE);
 }
+
+#[test]
+fn a_file_of_the_worker_cache_is_in_progress_until_it_is_sent() {
+    let folder = folder();
+    folder.write("large.bin", vec![b'l'; 24 << 20]);
+    let server = Running::start(folder, &text("limit = { connections = 1 }"));
+    let client = from("192.0.2.1");
+    let status = || over_http1(&server, "GET /", &[&client], "").status;
+    let wait_for = |expected: u16| {
+        let until = Instant::now() + DEADLINE;
+        while status() != expected {
+            assert!(Instant::now() < until, "the status did not become {expected}");
+        }
+    };
+    // Most likely, both workers have the files in their caches afterwards.
+    for number in 10..18 {
+        let (mut connection, other) = (server.connect(), from(&format!("192.0.2.{number}")));
+        for line in ["HEAD /large.bin", "GET /"] {
+            assert_eq!(connection.fetch(line, &[&other]).status, 200);
+        }
+    }
+    let is_refused = || {
+        wait_for(429);
+        assert_eq!(over_http1(&server, "GET /", &[&from("192.0.2.2")], "").status, 200);
+    };
+    // The clients read nothing of the body, so that most of it remains unsent.
+    let mut slow = server.connect();
+    slow.send(request("GET /large.bin", &[&client]));
+    is_refused();
+    drop(slow);
+    wait_for(200);
+    let mut slow = Http2::to(server.address());
+    let get = slow.request("GET", "/large.bin").header("X-Forwarded-For", "192.0.2.1");
+    let (response, _) = slow.start_request(get, true);
+    let response = slow.wait(response).unwrap();
+    assert_eq!(response.status(), 200);
+    is_refused();
+    drop((response, slow));
+    wait_for(200);
+    // Responses that end at once count one after the other, in one packet and over HTTP/2, too.
+    let mut pipelined = server.connect();
+    pipelined.send(request("GET /", &[&client]).repeat(20));
+    for _ in 0..20 {
+        assert_eq!(pipelined.response().status, 200);
+    }
+    let mut http2 = Http2::to(server.address());
+    for _ in 0..20 {
+        assert_eq!(over_http2(&mut http2, "GET /", &[&client], "").status, 200);
+    }
+    wait_for(200);
+}

@@ -95,6 +95,11 @@ impl PipelineIo for H1Responder<'_> {
     }
 
     #[inline]
+    fn queues_whole(&self) -> bool {
+        true
+    }
+
+    #[inline]
     fn send_bytes(&mut self, head: &PreparedHeads, body: &SharedBytes) {
         let length = Length::Exact(head.length);
         let (framing, next) = self.engine.respond_complete(head.status, length, self.close);
