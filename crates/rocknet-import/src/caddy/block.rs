@@ -3,6 +3,8 @@
 mod errors;
 mod files;
 
+use std::rc::Rc;
+
 use rocknet_config::template::Scope;
 
 use crate::access::{access_of, note_shadowed, restrict_covered};
@@ -17,21 +19,23 @@ use crate::value::Value;
 use self::errors::handle_errors;
 use self::files::{BlockContent, hide, note_strip};
 use super::action;
+use super::cache;
 use super::forward_auth;
 use super::limit;
 use super::matcher::{self, PathMatcher};
-use super::place::BlockPlace;
+use super::options::CaddyOptions;
+use super::place::{BlockPlace, SiteOptions};
 use super::proxy;
 use super::setting::{basic_auth, header, log, root, try_files};
 
 /// Directives of a site before they are translated.
-#[derive(Default)]
 pub(super) struct CaddyBlock<'a> {
     pub directives: Vec<&'a Directive>,
     /// Names of the site.
     pub hosts: Vec<String>,
     /// Scheme of the requests of the site; `None` if both are served.
     pub scheme: Option<&'static str>,
+    pub options: &'a CaddyOptions,
 }
 
 impl CaddyBlock<'_> {
@@ -45,6 +49,11 @@ impl CaddyBlock<'_> {
             named: matcher::named(&owned),
             hosts: self.hosts.clone(),
             scheme: self.scheme,
+            options: Rc::new(SiteOptions {
+                cache: self.options.cache.clone(),
+                trusted_proxies: self.options.trusted_proxies.clone(),
+                proxy_fields: forward_auth::proxy_fields(&owned),
+            }),
         };
         let mut content = BlockContent::default();
         // Caddy rewrites before it responds, so refusals apply to rewritten paths too.
@@ -56,10 +65,11 @@ impl CaddyBlock<'_> {
         let (blocks, plain): (Vec<&Directive>, Vec<&Directive>) = owned
             .iter()
             .partition(|directive| directive.is("handle_path") || directive.is("handle") && !is_refusal(directive));
-        // `uri` applies to the whole site. A response to every path applies only to the paths that no block handles, so
-        // it is translated last.
+        // `uri` and fields of requests apply to the whole site. A response to every path applies only to the paths that
+        // no block handles, so it is translated last.
         let rank = |directive: &Directive| match directive.name.as_str() {
             "uri" | "request_header" => 0,
+            "forward_auth" if forward_auth::renames(directive) => 0,
             "respond" | "error" | "abort" if !directive.argument(0).starts_with(['@', '/']) => 2,
             _ => 1,
         };
@@ -272,17 +282,23 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
                 "a place has passwords or an authority, so `deny = \"all\"` denies every client here: write `auth`";
             site.skip(directive, message);
         }
-        ("forward_auth", upstreams) if let Some(auth) = forward_auth::value(directive, upstreams, site) => {
-            settings.set("auth", auth, line);
-        }
+        ("forward_auth", upstreams) => match forward_auth::translate(directive, upstreams, site, &place.options) {
+            Ok(mut auth) => {
+                notes.append(&mut auth.notes);
+                place.request_fields.append(&mut auth.renamed);
+                settings.set("auth", auth.value, line);
+            }
+            Err(message) => {
+                settings.close(line);
+                site.skip(directive, message);
+            }
+        },
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
-        ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
+        ("authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
-            let message = "the server that authorizes requests is not translated, so `deny = \"all\"` denies every \
-                 client here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: \
-                 docs/forward-auth.md";
-            site.skip(directive, message);
+            site.skip(directive, forward_auth::NOT_TRANSLATED);
         }
+        ("cache", []) => cache::translate(directive, &place.options.cache, &mut settings, &mut notes),
         ("rate_limit", []) => limit::translate(directive, &mut settings, &mut notes),
         ("request_body", _) => {
             for inner in directive.children() {
@@ -347,12 +363,14 @@ fn nested(
         named,
         hosts: place.hosts.clone(),
         scheme: place.scheme,
+        options: Rc::clone(&place.options),
     };
-    // `uri strip_prefix` and `root` apply to the whole block, wherever they stand.
-    let (first, rest): (Vec<&Directive>, Vec<&Directive>) = directive
-        .children()
-        .iter()
-        .partition(|child| child.is("uri") || child.is("root") || child.is("request_header"));
+    // `uri strip_prefix`, `root` and fields of requests apply to the whole block, wherever they stand.
+    let is_first = |child: &&Directive| match child.name.as_str() {
+        "uri" | "root" | "request_header" => true,
+        name => name == "forward_auth" && forward_auth::renames(child),
+    };
+    let (first, rest): (Vec<&Directive>, Vec<&Directive>) = directive.children().iter().partition(is_first);
     for child in first.into_iter().chain(rest) {
         translate_directive(child, &mut inner, site, content);
     }
