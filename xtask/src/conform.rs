@@ -5,6 +5,7 @@ mod application;
 mod autobahn;
 mod browser;
 mod clients;
+mod cpu_time;
 mod dashboard;
 mod database;
 mod devtools;

@@ -85,36 +85,58 @@ pub(crate) fn copy(exchange: &Exchange) -> Exchange {
     }
 }
 
-/// Forwards a GET request of a client, and counts it. The arguments are those of [`forward_uncounted`].
-pub(crate) async fn forward(
-    cached: Arc<CachedRoute>,
-    exchange: Exchange,
-    key: &Key,
-    leader: Option<Leader>,
-    stored: Option<Arc<StoredResponse>>,
-    reason: Forwarded,
-    is_late: bool,
-) -> HandlerOutput {
-    let (counters, services) = (Arc::clone(&cached.counters), Rc::clone(&exchange.services));
-    let output = forward_uncounted(cached, exchange, key, leader, stored, reason, is_late).await;
+/// A GET request that is forwarded.
+pub(crate) struct ForwardedRequest<'k> {
+    pub exchange: Exchange,
+    pub key: &'k Key,
+    /// Lets other requests wait for the response.
+    pub leader: Option<Leader>,
+    /// Stale response, whose validators are sent.
+    pub stored: Option<Arc<StoredResponse>>,
+    pub reason: Forwarded,
+    /// True if the request has waited for another one, or was too late to wait, and got no response that it may use.
+    pub is_late: bool,
+}
+
+impl ForwardedRequest<'_> {
+    /// Returns a request for which no other request waits.
+    pub fn new(
+        exchange: Exchange,
+        key: &Key,
+        stored: Option<Arc<StoredResponse>>,
+        reason: Forwarded,
+    ) -> ForwardedRequest<'_> {
+        ForwardedRequest {
+            exchange,
+            key,
+            leader: None,
+            stored,
+            reason,
+            is_late: false,
+        }
+    }
+}
+
+/// Forwards a GET request of a client, and counts it.
+pub(crate) async fn forward(cached: Arc<CachedRoute>, forwarded: ForwardedRequest<'_>) -> HandlerOutput {
+    let (counters, services) = (Arc::clone(&cached.counters), Rc::clone(&forwarded.exchange.services));
+    let output = forward_uncounted(cached, forwarded).await;
     if matches!(output, HandlerOutput::Response(_)) {
         counters.count(&services, Counted::Miss);
     }
     output
 }
 
-/// Forwards a GET request. `leader`: lets other requests wait for its response. `stored`: the stale response, whose
-/// validators are sent. `is_late`: true if the request has waited for another one, or was too late to wait, and got no
-/// response that it may use.
-pub(crate) async fn forward_uncounted(
-    cached: Arc<CachedRoute>,
-    mut exchange: Exchange,
-    key: &Key,
-    leader: Option<Leader>,
-    stored: Option<Arc<StoredResponse>>,
-    reason: Forwarded,
-    is_late: bool,
-) -> HandlerOutput {
+/// Forwards a GET request, and stores its response.
+pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: ForwardedRequest<'_>) -> HandlerOutput {
+    let ForwardedRequest {
+        mut exchange,
+        key,
+        leader,
+        stored,
+        reason,
+        is_late,
+    } = forwarded;
     let original = Rc::clone(&exchange.request);
     let request = original.view();
     let services = Rc::clone(&exchange.services);
@@ -143,8 +165,12 @@ pub(crate) async fn forward_uncounted(
     {
         // Such a 304 must not update the stored response. The request is repeated once, without validators.
         cached.finish(&request, is_secure, &mut response);
-        let again = forward_uncounted(cached, repeated, key, leader, None, reason, true);
-        return Box::pin(again).await;
+        let again = ForwardedRequest {
+            leader,
+            is_late: true,
+            ..ForwardedRequest::new(repeated, key, None, reason)
+        };
+        return Box::pin(forward_uncounted(cached, again)).await;
     }
     let times = Times {
         requested_ms,

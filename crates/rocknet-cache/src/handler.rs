@@ -22,6 +22,7 @@ use rocknet_routing::rules::RequestConditions;
 use crate::cached_route::CachedRoute;
 use crate::counters::Counted;
 use crate::flight::Joined;
+use crate::forward::ForwardedRequest;
 use crate::key::{Key, KeyTemplate};
 use crate::plan::{Found, Plan};
 use crate::policy::{RequestFacts, Use};
@@ -224,7 +225,8 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     let now_ms = services.clock.uptime_ms();
     let resource = cached.memory.get(&key);
     if resource.is_some_and(|resource| now_ms < resource.uncacheable_until_ms) {
-        return forward::forward(cached, exchange, &key, None, stored, reason, false).await;
+        let forwarded = ForwardedRequest::new(exchange, &key, stored, reason);
+        return forward::forward(cached, forwarded).await;
     }
     let flight = match cached.responses.flights.join(&key, now_ms) {
         Joined::Leads(leader) => {
@@ -239,7 +241,11 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
                     None => {}
                 }
             }
-            return forward::forward(cached, exchange, &key, Some(leader), stored, reason, false).await;
+            let forwarded = ForwardedRequest {
+                leader: Some(leader),
+                ..ForwardedRequest::new(exchange, &key, stored, reason)
+            };
+            return forward::forward(cached, forwarded).await;
         }
         Joined::Waits(flight) => flight,
     };
@@ -264,7 +270,11 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         {
             return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory);
         }
-        return forward::forward(cached, exchange, &key, None, stored, reason, true).await;
+        let forwarded = ForwardedRequest {
+            is_late: true,
+            ..ForwardedRequest::new(exchange, &key, stored, reason)
+        };
+        return forward::forward(cached, forwarded).await;
     };
     cached.counters.count(&services, Counted::Collapsed);
     let status = CacheStatus::Forwarded {

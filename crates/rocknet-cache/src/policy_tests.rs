@@ -27,13 +27,19 @@ fn status(code: u16) -> Status {
 }
 
 fn of(code: u16, lines: &[&str]) -> Result<Terms, NotStored> {
-    terms(
-        &RequestFacts::default(),
-        status(code),
-        &fields(lines),
-        TIMES,
-        &ResponseCache::default(),
-    )
+    configured(code, lines, &ResponseCache::default())
+}
+
+/// Terms of a response with these settings of its route.
+fn configured(code: u16, lines: &[&str], settings: &ResponseCache) -> Result<Terms, NotStored> {
+    let request = RequestFacts::default();
+    terms(&request, status(code), &fields(lines), TIMES, settings)
+}
+
+/// Terms of a response with status 200 that was received at these times.
+fn received(lines: &[&str], times: Times) -> Result<Terms, NotStored> {
+    let (request, settings) = (RequestFacts::default(), ResponseCache::default());
+    terms(&request, status(200), &fields(lines), times, &settings)
 }
 
 /// Lifetime of a response with status 200, in seconds.
@@ -181,10 +187,7 @@ fn the_configuration_gives_lifetimes_to_responses_without_one() {
         statuses: [(404, Duration::from_secs(5)), (500, Duration::from_secs(1))].into(),
         ..ResponseCache::default()
     };
-    let lifetime = |code, lines: &[&str]| {
-        let terms = terms(&RequestFacts::default(), status(code), &fields(lines), TIMES, &settings);
-        terms.map(|terms| terms.lifetime_ms / 1000)
-    };
+    let lifetime = |code, lines: &[&str]| configured(code, lines, &settings).map(|terms| terms.lifetime_ms / 1000);
     assert_eq!(lifetime(200, &[]), Ok(600));
     assert_eq!(lifetime(301, &[]), Ok(600));
     assert_eq!(lifetime(302, &[]), Err(NotStored::NoFreshness));
@@ -200,8 +203,7 @@ fn the_configuration_gives_lifetimes_to_responses_without_one() {
 #[test]
 fn heuristic_lifetimes_follow_the_last_modification() {
     let lifetime = |code, settings: &ResponseCache, lines: &[&str]| {
-        let terms = terms(&RequestFacts::default(), status(code), &fields(lines), TIMES, settings);
-        terms.map(|terms| terms.lifetime_ms / 1000)
+        configured(code, lines, settings).map(|terms| terms.lifetime_ms / 1000)
     };
     let settings = ResponseCache {
         heuristic: true,
@@ -261,15 +263,7 @@ fn age_is_counted_from_the_upstream() {
         requested_ms: 998_000,
         ..TIMES
     };
-    let fields = fields(&["Cache-Control: max-age=60", "Age: 10"]);
-    let terms = terms(
-        &RequestFacts::default(),
-        status(200),
-        &fields,
-        times,
-        &ResponseCache::default(),
-    );
-    let terms = terms.expect("it may be stored");
+    let terms = received(&["Cache-Control: max-age=60", "Age: 10"], times).expect("it may be stored");
     // The age of the upstream, and the delay of the response.
     assert_eq!(terms.age_ms(1_000_000), 12_000);
     assert_eq!(terms.ttl(1_000_000), 48);
@@ -333,14 +327,7 @@ fn windows_of_the_configuration_do_not_apply_to_responses_that_forbid_them() {
         ("max-age=60, must-revalidate", none, false, none),
     ] {
         let line = format!("Cache-Control: {control}");
-        let terms = terms(
-            &RequestFacts::default(),
-            status(200),
-            &fields(&[&line]),
-            TIMES,
-            &settings,
-        );
-        let terms = terms.expect("it may be stored");
+        let terms = configured(200, &[&line], &settings).expect("it may be stored");
         assert_eq!(terms.permitted(later, None), expected, "{control}");
         assert_eq!(terms.serves_errors(later), on_error, "{control}");
         let max_stale = Directives::parse([&b"max-stale"[..]]);
@@ -363,14 +350,7 @@ fn expires_counts_from_the_date_of_the_response() {
         (NOW + 20, 40, Err(NotStored::Stale)),
     ] {
         let times = Times { made_unix, ..TIMES };
-        let fields = fields(&[expires, &format!("Age: {age}")]);
-        let terms = terms(
-            &RequestFacts::default(),
-            status(200),
-            &fields,
-            times,
-            &ResponseCache::default(),
-        );
+        let terms = received(&[expires, &format!("Age: {age}")], times);
         assert_eq!(
             terms.map(|terms| terms.ttl(TIMES.received_ms)),
             expected,
@@ -410,8 +390,7 @@ fn directives_for_litespeed_precede_the_others_if_they_are_enabled() {
             litespeed,
             ..ResponseCache::default()
         };
-        let terms = terms(&RequestFacts::default(), status(200), &fields(lines), TIMES, &settings);
-        terms.map(|terms| terms.lifetime_ms / 1000)
+        configured(200, lines, &settings).map(|terms| terms.lifetime_ms / 1000)
     };
     assert_eq!(of(&lines, true), Ok(30));
     assert_eq!(of(&lines, false), Err(NotStored::NoStore));

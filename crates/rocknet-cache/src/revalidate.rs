@@ -8,7 +8,7 @@ use rocknet_io::runtime;
 
 use crate::cached_route::CachedRoute;
 use crate::flight::Joined;
-use crate::forward;
+use crate::forward::{self, ForwardedRequest};
 use crate::key::Key;
 use crate::status::Forwarded;
 use crate::stored::StoredResponse;
@@ -29,15 +29,11 @@ pub(crate) fn revalidate(cached: &Arc<CachedRoute>, exchange: &Exchange, key: Ke
         let deadline = services.wheel.deadline();
         deadline.set(inner.timeout_ticks(&services.wheel, &route));
         // The request of the client is counted already.
-        let mut work = std::pin::pin!(forward::forward_uncounted(
-            cached,
-            copy,
-            &key,
-            Some(leader),
-            Some(stored),
-            Forwarded::Stale,
-            false
-        ));
+        let forwarded = ForwardedRequest {
+            leader: Some(leader),
+            ..ForwardedRequest::new(copy, &key, Some(stored), Forwarded::Stale)
+        };
+        let mut work = std::pin::pin!(forward::forward_uncounted(cached, forwarded));
         // Once `work` is ready, the response is stored, or another task receives its body. At the deadline, the
         // validation is given up.
         std::future::poll_fn(|context| match work.as_mut().poll(context) {

@@ -103,7 +103,7 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
 
 /// Returns true for directives outside of virtual hosts that apply to each of them.
 fn is_shared(directive: &Directive) -> bool {
-    const SHARED: [&str; 15] = [
+    const SHARED: [&str; 16] = [
         "Alias",
         "CacheEnable",
         "CacheDisable",
@@ -118,6 +118,7 @@ fn is_shared(directive: &Directive) -> bool {
         "SSLCACertificateFile",
         "SSLCARevocationFile",
         "SSLCARevocationPath",
+        "SSLCARevocationCheck",
         "SSLRequire",
     ];
     SHARED.iter().any(|name| directive.is(name))

@@ -2,6 +2,7 @@
 
 mod action;
 mod block;
+mod cache;
 mod forward_auth;
 mod includes;
 mod limit;

@@ -56,6 +56,11 @@ impl Directive {
         self.arguments.iter().map(String::as_str).collect()
     }
 
+    /// Returns the arguments in lower case.
+    pub fn lowercase_words(&self) -> Vec<String> {
+        self.arguments.iter().map(|word| word.to_ascii_lowercase()).collect()
+    }
+
     /// Returns the directives of the block; empty if there is no block.
     pub fn children(&self) -> &[Directive] {
         self.block.as_deref().unwrap_or_default()

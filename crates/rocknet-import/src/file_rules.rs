@@ -7,6 +7,7 @@
 use rocknet_config::model::RegexPattern;
 
 use crate::document::Site;
+use crate::regex::may_have_alternatives;
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -264,28 +265,6 @@ pub(crate) fn endings(expression: &str) -> Option<Vec<String>> {
     // Without a group, `|` separates two whole expressions.
     let is_grouped = inner.len() < end.len() || ends.len() == 1;
     (is_grouped && ends.iter().all(is_plain)).then(|| ends.into_iter().map(str::to_owned).collect())
-}
-
-/// Returns true if the beginning of an expression may have alternatives outside of complete groups.
-fn may_have_alternatives(text: &str) -> bool {
-    if !text.contains('|') {
-        return false;
-    }
-    if text.contains('[') {
-        return true;
-    }
-    let mut depth = 0_i32;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => drop(chars.next()),
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            '|' if depth <= 0 => return true,
-            _ => {}
-        }
-    }
-    depth != 0
 }
 
 #[cfg(test)]

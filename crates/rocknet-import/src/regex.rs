@@ -16,6 +16,32 @@ pub(crate) struct PathPatterns {
     pub difference: Option<&'static str>,
 }
 
+/// Returns true if an expression may have alternatives outside of groups. A `|` in a class counts as an alternative.
+pub(crate) fn has_alternative(expression: &str) -> bool {
+    open_groups(expression).is_none()
+}
+
+/// Returns true if the beginning of an expression may have alternatives outside of complete groups.
+pub(crate) fn may_have_alternatives(beginning: &str) -> bool {
+    beginning.contains('|') && (beginning.contains('[') || open_groups(beginning) != Some(0))
+}
+
+/// Returns the number of groups that are open at the end of a text; `None` if a `|` is in none of them.
+fn open_groups(text: &str) -> Option<i32> {
+    let mut depth = 0_i32;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            '|' if depth <= 0 => return None,
+            _ => {}
+        }
+    }
+    Some(depth)
+}
+
 /// Returns the patterns of a regular expression; `None` if patterns cannot express it.
 pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
     let (anchored, rest) = match expression.strip_prefix('^') {

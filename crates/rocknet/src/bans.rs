@@ -8,6 +8,8 @@
 //! list_files.rs  the files of `ban.files`, which are read again when they change
 //! store.rs     the file in the state folder that keeps bans across restarts
 //! logins.rs    logins in progress, which count as failed until they succeed
+//! login_attempts.rs  the logins of a client, and whether it may try another
+//! operators.rs  bans that operators add and lift
 //! keeper.rs    the thread that reads changed files and writes the store
 //! report.rs    bans and offenders for the control API
 //! transfer.rs  the offences that a process passes to its successor in an upgrade
@@ -18,9 +20,11 @@
 mod address;
 mod keeper;
 mod list_files;
+mod login_attempts;
 mod logins;
 mod networks;
 mod offence;
+mod operators;
 mod report;
 mod rules;
 mod store;
@@ -35,12 +39,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rocknet_config::client_ranges::client_network;
 use rocknet_config::model::Config;
 use rocknet_control::text;
-use rocknet_limit::bans::{Ban, BanTable, FOREVER};
+use rocknet_limit::bans::BanTable;
 use rocknet_limit::offenders::Offenders;
-use rocknet_limit::{Budget, KeySeed, Rate, RateTable, Taken};
-use rocknet_proto::method::Method;
-use rocknet_proto::request::{Request, split_target};
-use rocknet_proto::semantics::safe_path::SafePath;
+use rocknet_limit::{Budget, KeySeed, RateTable, Taken};
 use tracing::Level;
 
 use self::keeper::Keeper;
@@ -51,7 +52,6 @@ use self::rules::Rules;
 use self::store::Store;
 use crate::exchange::Client;
 use crate::log::throttle::Cause;
-use crate::values::origin_form;
 
 pub use self::list_files::inspect as inspect_list;
 pub use self::logins::CountedLogin;
@@ -220,55 +220,6 @@ impl Bans {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns true if there are paths of login forms, so that a successful response may mean a failed login.
-    #[inline]
-    pub fn has_login_paths(&self) -> bool {
-        self.has_login_paths.load(Ordering::Relaxed)
-    }
-
-    /// Returns true for a POST request to a login form.
-    pub fn is_login(&self, request: &Request<'_>) -> bool {
-        if request.method != Method::Post {
-            return false;
-        }
-        let path = SafePath::parse(split_target(origin_form(request)).0);
-        path.is_ok_and(|path| self.rules().is_login_path(path.as_str()))
-    }
-
-    /// Counts a login of a client as failed before its response is known. Returns `None` if failed logins of the client
-    /// lead to no ban.
-    ///
-    /// # Errors
-    ///
-    /// Fails with the seconds after which the client may try again, if a further failure would exceed the rate that
-    /// leads to a ban.
-    pub fn take_login(&self, client: Client) -> Result<Option<CountedLogin>, u64> {
-        let Some((key, rate)) = self.login_rate(client) else {
-            return Ok(None);
-        };
-        let taken = self.logins.take(key, rate, self.elapsed());
-        taken
-            .map(Some)
-            .map_err(|retry_after| retry_after.div_ceil(1_000_000_000).max(1))
-    }
-
-    /// Takes back that a login was counted as failed.
-    pub fn give_back_login(&self, login: &CountedLogin) {
-        self.logins.give_back(login, self.elapsed());
-    }
-
-    /// Returns the key of a client in the table of logins, and the rate of all failed logins up to the one that leads
-    /// to a ban. `None` if failed logins of the client lead to no ban.
-    fn login_rate(&self, client: Client) -> Option<(u64, Rate)> {
-        let Client::Ip { address, .. } = client else {
-            return None;
-        };
-        let rules = self.rules();
-        let (settings, rate) = rules.rate(Offence::Login)?;
-        let is_counted = !settings.dry_run && !rules.is_exempt(address);
-        is_counted.then(|| (self.seed.of_client(client_network(address)), rate.all))
-    }
-
     /// Returns the time of the rates, in nanoseconds.
     fn elapsed(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -326,102 +277,6 @@ impl Bans {
             );
             self.changed();
         }
-    }
-
-    /// Bans a client or network until an operator lifts the ban, or for a time. `time`: `None` for the time of the
-    /// configuration; zero for a ban without an end. Returns the address as banned, and the end of the ban
-    /// in seconds of the Unix clock, `None` if it has none.
-    ///
-    /// # Errors
-    ///
-    /// The error names a text that is not an address or network, a client that is exempt, or the maximum number of
-    /// networks.
-    pub fn add(&self, target: &str, time: Option<Duration>, reason: &str) -> Result<(String, Option<u64>), String> {
-        let network = address::parse(target)?;
-        let rules = self.rules();
-        if rules.exempts(network) {
-            return Err(format!(
-                "{} is not banned, because it is exempt by `ban.exempt`, or a proxy of `server.trusted_proxies` or \
-                 `server.proxy_protocol`",
-                address::text(network)
-            ));
-        }
-        let now = unix_s();
-        let until = match time.unwrap_or_else(|| rules.default_time()) {
-            Duration::ZERO => FOREVER,
-            time => now.saturating_add(time.as_secs().max(1)),
-        };
-        let reason = Reason::Operator(text::sanitized(reason, offence::MAX_REASON).into());
-        let banned = match address::client_of(network) {
-            Some(client) => {
-                let (since, count) = (now, 1);
-                let ban = Ban {
-                    since,
-                    until,
-                    count,
-                    reason,
-                };
-                self.clients.insert(client, ban, now);
-                address::client_text(client)
-            }
-            None => {
-                let mut added = lock(&self.added);
-                added.retain(|other| other.is_active(now) && other.network != network);
-                if added.len() >= MAX_ADDED {
-                    return Err(format!(
-                        "{MAX_ADDED} networks are banned already; write further ones to a file of `ban.files`"
-                    ));
-                }
-                let since = now;
-                added.push(AddedNetwork {
-                    network,
-                    since,
-                    until,
-                    reason,
-                });
-                address::text(network)
-            }
-        };
-        self.rebuild_networks(now);
-        tracing::info!("{banned} was banned by an operator");
-        self.save();
-        Ok((banned, (until != FOREVER).then_some(until)))
-    }
-
-    /// Lifts the ban of a client or network. Returns the address, and false if it was not banned.
-    ///
-    /// # Errors
-    ///
-    /// The error names a text that is not an address or network, or the network or file that bans the address.
-    pub fn lift(&self, target: &str) -> Result<(String, bool), String> {
-        let network = address::parse(target)?;
-        let now = unix_s();
-        let (lifted, is_lifted) = match address::client_of(network) {
-            Some(client) => {
-                // The counted offences are forgotten. Otherwise the next offence would lead to another ban.
-                for rate in &self.rates {
-                    rate.update(self.seed.of_client(client), self.elapsed(), |full_at| *full_at = 0);
-                }
-                self.logins.forget(self.seed.of_client(client), self.elapsed());
-                (address::client_text(client), self.clients.lift(client, now))
-            }
-            None => {
-                let mut added = lock(&self.added);
-                let before = added.len();
-                added.retain(|other| other.network != network);
-                (address::text(network), added.len() < before)
-            }
-        };
-        self.rebuild_networks(now);
-        if is_lifted {
-            tracing::info!("the ban of {lifted} was lifted by an operator");
-            self.save();
-        }
-        // Another entry may still ban the address.
-        if let Some(by) = self.networks(now).entry_of(address::first_address(network)) {
-            return Err(format!("{lifted} is banned by {by}"));
-        }
-        Ok((lifted, is_lifted))
     }
 
     /// Does the periodic work: reads changed files, ends bans of networks, and writes the store. Returns the time until

@@ -66,8 +66,16 @@ pub fn wrk(program: &Path) -> Result<(), Failure> {
     judge_wrk(&printed).map_err(|wrong| format!("{wrong}:\n{printed}").into())
 }
 
-/// Fails if wrk reports failures or no requests. wrk prints a line about failures only if there were any.
+/// Fails if wrk reports failures or no requests.
 pub fn judge_wrk(printed: &str) -> Result<(), String> {
+    let requests = wrk_requests(printed)?;
+    println!("{requests} requests, none failed");
+    Ok(())
+}
+
+/// Returns the number of requests in the output of wrk. Fails if wrk reports failures or no requests. It prints a line
+/// about failures only if there were any.
+pub fn wrk_requests(printed: &str) -> Result<u64, String> {
     let mut lines = printed.lines().map(str::trim);
     if let Some(line) = lines.find(|line| line.starts_with("Socket errors:") || line.starts_with("Non-2xx")) {
         return Err(line.to_owned());
@@ -77,10 +85,7 @@ pub fn judge_wrk(printed: &str) -> Result<(), String> {
         .find_map(|line| line.split_once(" requests in "))
         .and_then(|(number, _)| number.trim().parse::<u64>().ok());
     match requests {
-        Some(requests) if requests > 0 => {
-            println!("{requests} requests, none failed");
-            Ok(())
-        }
+        Some(requests) if requests > 0 => Ok(requests),
         _ => Err("no responses in wrk's output".to_owned()),
     }
 }

@@ -1,6 +1,7 @@
 //! Runs the built server as a process, on a port chosen by the kernel. The server's first lines of output contain the
 //! port.
 
+use super::cpu_time;
 use crate::Failure;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -76,6 +77,11 @@ impl TestServer {
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
         number.ok_or_else(|| "no peak memory in the status of the server".into())
+    }
+
+    /// Returns the CPU time of the server in seconds, without that of the programs that it runs.
+    pub fn cpu_time(&self) -> Result<f64, Failure> {
+        cpu_time::of_process(self.child.id())
     }
 
     /// Returns the full URL of a path that begins with a slash.

@@ -3,6 +3,7 @@
 //! response cache, and opens the editor in headless Chromium.
 
 mod cache;
+mod speed;
 
 use super::application::Application;
 use super::browser;

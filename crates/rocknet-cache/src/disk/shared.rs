@@ -1,9 +1,9 @@
 //! State of the log that workers, the pool and the thread of the log share.
 
+mod changes;
+mod lookup;
+
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use rocknet_proto::fields::Fields;
 
 use super::bans::Bans;
 use super::entry::{Entry, Mark};
@@ -20,13 +19,14 @@ use super::index::Index;
 use super::log::{Log, Phase};
 use super::names::{Hashes, NameLists};
 use super::position::Position;
-use super::record::{self, HEADER, Header, Kind};
+use super::record::{self, Header, Kind};
 use super::stats::Stats;
 use crate::key;
 use crate::policy::Moment;
-use crate::purge::{Purge, Selection};
 use crate::stored::StoredResponse;
 use crate::vary::Variation;
+
+pub(super) use self::lookup::read_record;
 
 /// Minimum time in milliseconds for which a response must be fresh to be written to disk. Others would soon be useless.
 const MIN_FRESH_MS: u64 = 10_000;
@@ -334,243 +334,8 @@ impl Shared {
         Some((header, head, entry))
     }
 
-    /// Drops all responses for a key, also after a restart.
-    pub fn remove(&self, key: &[u8]) {
-        let log = self.log();
-        self.remove_locked(log, key);
-    }
-
-    fn remove_locked(&self, mut log: MutexGuard<'_, Log>, key: &[u8]) {
-        match log.phase {
-            Phase::Opening => log.early.remove(self.hash_of(key), key),
-            Phase::Open => {
-                if self
-                    .hash_of(key)
-                    .is_some_and(|hash| self.append_removal(&mut log, hash))
-                {
-                    self.after_change(log);
-                }
-            }
-            Phase::Closed => log.is_late = true,
-        }
-    }
-
     /// Returns the hash of a key or URL, if the seed is known.
     pub fn hash_of(&self, key: &[u8]) -> Option<u64> {
         self.hashes.load().as_ref().map(|hashes| hashes.of_key(key))
-    }
-
-    /// Drops all responses for a hash. Returns true if there were some, so that a removal was appended.
-    pub fn append_removal(&self, log: &mut Log, hash: u64) -> bool {
-        let is_removed = self.index.remove(hash) > 0;
-        if let Some(header) = Header::new(Kind::Removal, hash, 0, 0, 0).filter(|_| is_removed) {
-            log.append(header, Vec::new(), Bytes::new());
-        }
-        is_removed
-    }
-
-    /// Notes the URL of a response that was appended, if a template has made its key.
-    pub fn note_url(&self, entry: &Entry, url: Option<&[u8]>) {
-        if let Some(hash) = url.and_then(|url| self.hash_of(url)) {
-            self.index.sites.read().of(entry).urls.note_response(hash);
-        }
-    }
-
-    /// Drops the responses to a URL of a site whose keys are made by a template, also after a restart.
-    pub fn change_url(&self, site: &[u8], url: &[u8]) {
-        let mut log = self.log();
-        match log.phase {
-            Phase::Opening => log.early.change_url(site, url),
-            Phase::Open => {
-                if self.append_url_change(&mut log, site, url) {
-                    self.after_change(log);
-                }
-            }
-            Phase::Closed => log.is_late = true,
-        }
-    }
-
-    /// Appends a change of a URL. Returns false if there is no response that it could concern.
-    pub fn append_url_change(&self, log: &mut Log, site: &[u8], url: &[u8]) -> bool {
-        let sites = self.index.sites.read();
-        let (Some(site_entry), Some(hash)) = (sites.named(site), self.hash_of(url)) else {
-            return false;
-        };
-        let header = Header::new(Kind::UrlChange, hash, 0, site.len(), 0);
-        let Some(header) = header.filter(|_| site_entry.urls.needs_change(hash)) else {
-            return false;
-        };
-        let position = log.append(header, site.to_vec(), Bytes::new());
-        site_entry.urls.note_change(hash, position);
-        true
-    }
-
-    /// Drops all responses that some purges select, also after a restart.
-    pub fn purge(&self, purges: &[Purge]) {
-        let mut log = self.log();
-        for purge in purges {
-            match log.phase {
-                Phase::Opening => log.early.purge(purge),
-                Phase::Open => self.append_purge(&mut log, purge),
-                Phase::Closed => log.is_late = true,
-            }
-        }
-        self.after_change(log);
-    }
-
-    /// Appends a purge, and applies it to all earlier responses.
-    pub fn append_purge(&self, log: &mut Log, purge: &Purge) {
-        let head = record::encode_purge(purge);
-        match Header::new(Kind::Purge, 0, 0, head.len(), 0) {
-            Some(header) => {
-                let position = log.append(header, head, Bytes::new());
-                self.ban(position, purge.clone());
-            }
-            // Not reached, because no URL or tag is that long. The purge of everything includes its selection.
-            None => self.append_purge(log, &Purge::everything()),
-        }
-    }
-
-    /// Wakes the thread after a change that must be written soon. Gives the log up if the disk does not respond.
-    fn after_change(&self, mut log: MutexGuard<'_, Log>) {
-        log.is_urgent = true;
-        if log.is_overrun && log.phase == Phase::Open {
-            self.is_ready.store(false, Ordering::SeqCst);
-            log.close(true);
-        }
-        drop(log);
-        self.wake.notify_one();
-    }
-
-    /// Applies a purge to all responses before its position.
-    pub fn ban(&self, position: Position, purge: Purge) {
-        let mut bans = self.bans();
-        if purge.site.is_none() && purge.selection == Selection::Everything {
-            bans.clear();
-            drop(bans);
-            self.index.clear();
-        } else if let Some(until) = bans.add(position, purge) {
-            drop(bans);
-            self.index.retain(|entry| entry.position > until);
-        }
-    }
-
-    /// Returns true if a purge selects a response, or if its URL was changed.
-    pub fn is_banned(&self, entry: &Entry, head: &record::ResponseHead<'_>) -> bool {
-        let is_changed = |url| {
-            let sites = self.index.sites.read();
-            let urls = &sites.of(entry).urls;
-            self.hash_of(url)
-                .is_none_or(|hash| urls.is_changed(hash, entry.position))
-        };
-        head.url.is_some_and(is_changed)
-            || self
-                .current_bans()
-                .select(entry.position, head.key, head.url, &head.tags)
-    }
-
-    /// Returns the entry of the response that a request with these fields selects, without waiting for the disk.
-    pub fn find(&self, key: &[u8], request: &Fields<'_>, now_unix: u64) -> Option<Entry> {
-        if !self.is_ready.load(Ordering::Acquire) {
-            return None;
-        }
-        let hashes = self.hashes.load();
-        let hashes = hashes.as_ref()?;
-        let hash = hashes.of_key(key);
-        let found = self.index.find(hash);
-        if found.is_empty() {
-            return None;
-        }
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
-        let mut last = None;
-        let selected = found.iter().rev().find(|entry| {
-            let tag = match last {
-                Some((number, tag)) if number == entry.names => tag,
-                _ => names
-                    .variation(entry.names, request)
-                    .map(|variation| hashes.of_variation(&variation)),
-            };
-            last = Some((entry.names, tag));
-            tag == Some(entry.variant)
-        })?;
-        let is_written = selected.position.to_number() < self.written.load(Ordering::Acquire);
-        if !is_written || u64::from(selected.expires) < now_unix {
-            return None;
-        }
-        if !selected.mark.is_hit() {
-            self.index.mark_hit(hash, selected.position);
-        }
-        Some(*selected)
-    }
-
-    /// Reads a response. Waits for the disk. Returns `None` if it is not there any longer, or damaged.
-    pub fn read(&self, entry: &Entry, key: &[u8], now: Moment) -> Option<StoredResponse> {
-        let folder = self.folder()?;
-        let result = folder
-            .open_segment(entry.position.segment)
-            .and_then(|file| read_record(&file, entry));
-        let (head, body) = match result {
-            Ok(record) => record,
-            // The segment was dropped meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => {
-                self.drop_unreadable(entry);
-                self.stats
-                    .fail(&format!("cannot read a response, so its request is forwarded: {error}"));
-                return None;
-            }
-        };
-        let Some(response) = record::decode_response(&head) else {
-            self.drop_unreadable(entry);
-            self.stats.fail("a response is damaged, so its request is forwarded");
-            return None;
-        };
-        // Another key has the same hash.
-        if response.key != key {
-            return None;
-        }
-        if self.is_banned(entry, &response) {
-            self.index.remove_at(entry.hash, entry.position);
-            return None;
-        }
-        response.into_stored(body, now)
-    }
-
-    /// Drops the responses for the key of one that cannot be read, also after a restart. It may be readable then, and a
-    /// change in the meantime has no record, because the index does not have the response.
-    fn drop_unreadable(&self, entry: &Entry) {
-        let mut log = self.log();
-        if self.index.at(entry.hash, entry.position).is_none() {
-            return;
-        }
-        match log.phase {
-            Phase::Open => {
-                self.append_removal(&mut log, entry.hash);
-                self.after_change(log);
-            }
-            Phase::Opening | Phase::Closed => self.index.remove_at(entry.hash, entry.position),
-        }
-    }
-}
-
-/// Reads head and body of a response, and checks them.
-pub(super) fn read_record(file: &File, entry: &Entry) -> io::Result<(Bytes, Bytes)> {
-    let mut bytes = vec![0; entry.length as usize];
-    file.read_exact_at(&mut bytes, u64::from(entry.position.offset))?;
-    let damaged = || io::Error::other("a record is damaged");
-    let header = Header::decode(&bytes).ok_or_else(damaged)?;
-    let is_same = header.kind == Kind::Response
-        && header.position == entry.position
-        && header.hash == entry.hash
-        && header.length() == u64::from(entry.length);
-    if !is_same {
-        return Err(damaged());
-    }
-    let bytes = Bytes::from(bytes);
-    let body_at = HEADER + header.head as usize;
-    let (head, body) = (bytes.slice(HEADER..body_at), bytes.slice(body_at..));
-    match record::crc(&head) == header.head_crc && record::crc(&body) == header.body_crc {
-        true => Ok((head, body)),
-        false => Err(damaged()),
     }
 }

@@ -28,11 +28,7 @@ impl AccessDraft {
     /// Reads a directive. `file`: its first argument with its variables expanded; `None` if a variable is not defined.
     /// Returns false if the directive does not concern access.
     pub fn read(&mut self, directive: &Directive, file: Option<String>) -> bool {
-        let words: Vec<String> = directive
-            .arguments
-            .iter()
-            .map(|word| word.to_ascii_lowercase())
-            .collect();
+        let words = directive.lowercase_words();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match (directive.name.to_ascii_lowercase().as_str(), &words[..]) {
             ("require" | "requireall" | "requireany" | "requirenone", _) => {

@@ -138,11 +138,7 @@ enum ScriptStop {
 
 /// Returns the response to requests for scripts that a directive keeps from being run; `None` for other directives.
 fn stops(directive: &Directive) -> Option<ScriptStop> {
-    let words: Vec<String> = directive
-        .arguments
-        .iter()
-        .map(|word| word.to_ascii_lowercase())
-        .collect();
+    let words = directive.lowercase_words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let has_php = |endings: &[&str]| {
         endings

@@ -106,11 +106,7 @@ impl Requirement {
     }
 
     fn single(directive: &Directive) -> Requirement {
-        let words: Vec<String> = directive
-            .arguments
-            .iter()
-            .map(|word| word.to_ascii_lowercase())
-            .collect();
+        let words = directive.lowercase_words();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut one = Requirement::default();
         match words[..] {

@@ -1,5 +1,8 @@
 //! Translates `RewriteCond` and `RewriteRule`: front controllers, redirects to HTTPS, and simple rewrites.
 
+mod block;
+mod front;
+
 use crate::condition::{self, Condition, Conditions, both};
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage};
@@ -7,6 +10,8 @@ use crate::file_rules::refusal;
 use crate::hosts::HostDraft;
 use crate::value::Value;
 
+use self::block::{RewriteRule, is_about_files};
+use self::front::{front, pass_through};
 use super::flags::RewriteFlags;
 use super::forwarding::Forwarding;
 use super::guard::Guard;
@@ -15,76 +20,7 @@ use super::proxy::ProxyDirectives;
 use super::rule_path::RulePath;
 use super::test;
 
-/// Directives of rewriting of one host or folder.
-#[derive(Default)]
-pub(super) struct RewriteBlock {
-    rules: Vec<RewriteRule>,
-    /// Conditions that have been read since the last rule.
-    conditions: Vec<Directive>,
-    /// `RewriteMap` and `RewriteOptions`, which are not translated.
-    others: Vec<Directive>,
-    /// Path of `RewriteBase`, without the slash at its end.
-    base: String,
-    /// True after `RewriteEngine off` outside of sections.
-    is_off: bool,
-    /// True after `RewriteEngine off` in a section for the root. It does not turn off the rules of the host.
-    is_off_in_section: bool,
-    /// True while the rules of a folder are read: those of an `.htaccess` or `<Directory>`.
-    pub is_in_folder: bool,
-    is_in_section: bool,
-}
-
-/// A rule with its conditions.
-struct RewriteRule {
-    conditions: Vec<Directive>,
-    directive: Directive,
-    is_in_folder: bool,
-    is_in_section: bool,
-}
-
-impl RewriteBlock {
-    /// Reads a directive of a section for the root. Returns false if it does not concern rewriting.
-    pub fn read_in_section(&mut self, directive: &Directive) -> bool {
-        let is_in_folder = std::mem::replace(&mut self.is_in_folder, true);
-        self.is_in_section = true;
-        let is_read = self.read(directive);
-        self.is_in_section = false;
-        self.is_in_folder = is_in_folder;
-        is_read
-    }
-
-    /// Returns true if the rule has no effect in Apache.
-    fn is_off(&self, rule: &RewriteRule) -> bool {
-        match rule.is_in_section {
-            true => self.is_off_in_section,
-            false => self.is_off,
-        }
-    }
-
-    /// Reads a directive. Returns false if it does not concern rewriting.
-    pub fn read(&mut self, directive: &Directive) -> bool {
-        match directive.name.to_ascii_lowercase().as_str() {
-            "rewriteengine" => {
-                let is_off = directive.argument(0).eq_ignore_ascii_case("off");
-                match self.is_in_section {
-                    true => self.is_off_in_section = is_off,
-                    false => self.is_off = is_off,
-                }
-            }
-            "rewritebase" => self.base = directive.argument(0).trim_end_matches('/').to_owned(),
-            "rewritecond" => self.conditions.push(directive.clone()),
-            "rewriterule" => self.rules.push(RewriteRule {
-                conditions: std::mem::take(&mut self.conditions),
-                directive: directive.clone(),
-                is_in_folder: self.is_in_folder,
-                is_in_section: self.is_in_section,
-            }),
-            "rewritemap" | "rewriteoptions" => self.others.push(directive.clone()),
-            _ => return false,
-        }
-        true
-    }
-}
+pub(super) use self::block::RewriteBlock;
 
 /// Returns true if a rule refuses requests.
 pub(super) fn refuses(directive: &Directive) -> bool {
@@ -385,87 +321,6 @@ fn refuse(
         );
     }
     is_added
-}
-
-/// Translates a rule that changes no path: it sets a variable, or ends the rules. Returns false if it has no
-/// counterpart.
-fn pass_through(
-    rule: &RewriteRule,
-    path: &RulePath<'_>,
-    flags: &RewriteFlags,
-    guard: &mut Guard,
-    host: &mut HostDraft,
-    precedes_refusal: bool,
-) -> bool {
-    let directive = &rule.directive;
-    if !flags.variables.is_empty() {
-        let is_needless = directive.argument(2).contains("HTTP_") || directive.argument(2).contains("BASE:");
-        if is_needless {
-            host.site
-                .unneeded(directive, "applications get every header field, Authorization included");
-        }
-        return is_needless;
-    }
-    let is_front = matches!(
-        path.expression.as_str(),
-        "^index\\.php$" | "^index.php$" | "^/index\\.php$"
-    ) && rule.conditions.is_empty();
-    if is_front && !precedes_refusal {
-        host.site.unneeded(
-            directive,
-            "existing files are served first, and rules are not applied twice",
-        );
-        return true;
-    }
-    let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
-    // A wider exception would keep later rules from refusing further requests.
-    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
-    let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
-        return false;
-    };
-    guard.exclude(&excluded, flags.ends_all);
-    if rule.conditions.iter().all(is_about_files) {
-        host.site.unneeded(
-            directive,
-            "existing files are served first, and rules are not applied twice",
-        );
-    }
-    true
-}
-
-/// Translates a front controller, such as `RewriteRule . /index.php [L]`. Returns false if its target is not a file.
-fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
-    let directive = &rule.directive;
-    let target = target.replace("%{ENV:BASE}", base);
-    let target = target.as_str();
-    let (path, rest) = target.split_once(['?', '$', '%']).unwrap_or((target, ""));
-    let path = path.trim_end_matches('/');
-    let path = match path.strip_prefix('/') {
-        Some(_) => path.to_owned(),
-        None => format!("{base}/{path}"),
-    };
-    let is_page = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-    if !is_page {
-        return false;
-    }
-    if !rest.is_empty() {
-        let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
-        host.site.differs(directive, message);
-    }
-    host.site.settings.set("fallback", Value::Text(path), directive.line);
-    true
-}
-
-/// Returns true if a condition tests for an existing file, folder or link.
-fn is_about_files(condition: &Directive) -> bool {
-    let subject = condition.argument(0);
-    let files = [
-        "%{REQUEST_FILENAME}",
-        "%{DOCUMENT_ROOT}%{REQUEST_URI}",
-        "%{DOCUMENT_ROOT}/%{REQUEST_URI}",
-    ];
-    let is_file = files.contains(&subject);
-    is_file && matches!(condition.argument(1), "!-f" | "!-d" | "!-l" | "-f" | "-d" | "-s" | "-l")
 }
 
 #[cfg(test)]

@@ -41,7 +41,11 @@ pub(super) struct ApacheTls {
     verify: Option<Directive>,
     /// The directive `SSLCACertificateFile`, if there is one, and the file that it names.
     client_ca: Option<(Directive, String)>,
-    /// Restrictions without a counterpart in RockNet, such as revocation lists.
+    /// The directive `SSLCARevocationFile`, if there is one, and the file that it names.
+    crl: Option<(Directive, String)>,
+    /// True for `SSLCARevocationCheck chain`.
+    checks_chain: bool,
+    /// Restrictions without a counterpart in RockNet, such as folders of revocation lists.
     unsupported: Vec<Directive>,
 }
 
@@ -70,6 +74,8 @@ impl ApacheTls {
             ("sslverifyclient", [mode]) => {
                 self.verify = (!mode.eq_ignore_ascii_case("none")).then(|| directive.clone());
             }
+            ("sslcarevocationfile", [file]) => self.crl = Some((directive.clone(), (*file).to_owned())),
+            ("sslcarevocationcheck", [mode, ..]) => self.checks_chain = mode.eq_ignore_ascii_case("chain"),
             ("sslrequire" | "sslcarevocationfile" | "sslcarevocationpath", _) => {
                 self.unsupported.push(directive.clone());
             }
@@ -127,7 +133,8 @@ impl ApacheTls {
         let unsupported = std::mem::take(&mut self.unsupported);
         if !self.is_on {
             let message = "it was left out: the host has no `SSLEngine on`";
-            for directive in verify.iter().chain(&unsupported) {
+            let crl = self.crl.take().map(|(directive, _)| directive);
+            for directive in verify.iter().chain(&unsupported).chain(&crl) {
                 host.site.skip_restriction(directive, message);
             }
         } else if verify.is_some() || unsupported.iter().any(|directive| directive.is("SSLRequire")) {
@@ -143,12 +150,24 @@ impl ApacheTls {
             }
         }
         match verify.filter(|_| self.is_on) {
-            Some(directive) => self.require_certificates(&directive, host),
+            Some(directive) => {
+                self.require_certificates(&directive, host);
+                if let Some((crl, _)) = self.crl.take() {
+                    let message = "write `crl` of `tls`, too";
+                    match host.site.settings.is_closed() {
+                        true => host.site.skip(&crl, message),
+                        false => host.site.skip_restriction(&crl, message),
+                    }
+                }
+            }
             None => {
                 if let Some((directive, _)) = self.client_ca.take() {
                     let message =
                         "the host requires no client certificates, but `client_ca` of `tls` would require them";
                     host.site.skip(&directive, message);
+                }
+                if let Some((crl, _)) = self.crl.take() {
+                    host.site.skip(&crl, "the host requires no client certificates");
                 }
             }
         }
@@ -162,6 +181,14 @@ impl ApacheTls {
                 self.rest.push(("client_ca".to_owned(), Value::Text(file)));
                 if mode == "optional" {
                     self.rest.push(("client".to_owned(), Value::text("optional")));
+                }
+                if let Some((crl, file)) = self.crl.take() {
+                    self.rest.push(("crl".to_owned(), Value::Text(file)));
+                    if !self.checks_chain {
+                        let message =
+                            "a list is needed for each authority of the chain, as with `SSLCARevocationCheck chain`";
+                        host.site.differs(&crl, message);
+                    }
                 }
             }
             ("optional" | "optional_no_ca", _) => host.site.skip_restriction(

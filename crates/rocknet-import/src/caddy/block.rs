@@ -1,35 +1,41 @@
 //! Translates the directives of a site or of a `handle` block.
 
+mod errors;
+mod files;
+
+use std::rc::Rc;
+
 use rocknet_config::template::Scope;
 
 use crate::access::{access_of, note_shadowed, restrict_covered};
 use crate::condition;
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site, SiteRoute, note_inherited_fields, restore};
-use crate::error_page;
-use crate::file_rules;
 use crate::note::MAY_RESTRICT_ACCESS;
 use crate::placeholder;
-use crate::regex;
 use crate::settings::Settings;
 use crate::value::Value;
 
+use self::errors::handle_errors;
+use self::files::{BlockContent, hide, note_strip};
 use super::action;
+use super::cache;
 use super::forward_auth;
 use super::limit;
 use super::matcher::{self, PathMatcher};
-use super::place::BlockPlace;
+use super::options::CaddyOptions;
+use super::place::{BlockPlace, SiteOptions};
 use super::proxy;
 use super::setting::{basic_auth, header, log, root, try_files};
 
 /// Directives of a site before they are translated.
-#[derive(Default)]
 pub(super) struct CaddyBlock<'a> {
     pub directives: Vec<&'a Directive>,
     /// Names of the site.
     pub hosts: Vec<String>,
     /// Scheme of the requests of the site; `None` if both are served.
     pub scheme: Option<&'static str>,
+    pub options: &'a CaddyOptions,
 }
 
 impl CaddyBlock<'_> {
@@ -43,6 +49,11 @@ impl CaddyBlock<'_> {
             named: matcher::named(&owned),
             hosts: self.hosts.clone(),
             scheme: self.scheme,
+            options: Rc::new(SiteOptions {
+                cache: self.options.cache.clone(),
+                trusted_proxies: self.options.trusted_proxies.clone(),
+                proxy_fields: forward_auth::proxy_fields(&owned),
+            }),
         };
         let mut content = BlockContent::default();
         // Caddy rewrites before it responds, so refusals apply to rewritten paths too.
@@ -54,10 +65,11 @@ impl CaddyBlock<'_> {
         let (blocks, plain): (Vec<&Directive>, Vec<&Directive>) = owned
             .iter()
             .partition(|directive| directive.is("handle_path") || directive.is("handle") && !is_refusal(directive));
-        // `uri` applies to the whole site. A response to every path applies only to the paths that no block handles, so
-        // it is translated last.
+        // `uri` and fields of requests apply to the whole site. A response to every path applies only to the paths that
+        // no block handles, so it is translated last.
         let rank = |directive: &Directive| match directive.name.as_str() {
             "uri" | "request_header" => 0,
+            "forward_auth" if forward_auth::renames(directive) => 0,
             "respond" | "error" | "abort" if !directive.argument(0).starts_with(['@', '/']) => 2,
             _ => 1,
         };
@@ -110,41 +122,6 @@ fn differences(root: &Settings, base: &Settings) -> Settings {
         }
     }
     changed
-}
-
-/// Places whose files are served. Without `file_server`, Caddy does not serve the files of `root`.
-#[derive(Default)]
-pub(super) struct BlockContent {
-    /// Patterns of the places, each with the line of its `file_server`.
-    files: Vec<(String, usize)>,
-    /// True if one of the places is the whole site.
-    serves_all: bool,
-}
-
-impl BlockContent {
-    /// Moves `root` of the site to the places whose files are served, unless the whole site needs it.
-    fn finish(&self, site: &mut Site) {
-        let has_handler = site.settings.has("php") || site.settings.has("proxy");
-        if self.serves_all || has_handler || !site.settings.has("root") {
-            return;
-        }
-        let Some(root) = site.settings.remove("root") else {
-            return;
-        };
-        for (pattern, line) in &self.files {
-            let route = site.route(pattern, *line);
-            if !route.has("alias") {
-                route.set_default("root", root.value.clone(), root.line);
-            }
-        }
-        if self.files.is_empty() {
-            let directive = Directive::new("root", Vec::new(), root.line);
-            site.skip(
-                &directive,
-                "without `file_server` or `php_fastcgi`, the root is not used",
-            );
-        }
-    }
 }
 
 /// Translates one directive.
@@ -305,17 +282,23 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
                 "a place has passwords or an authority, so `deny = \"all\"` denies every client here: write `auth`";
             site.skip(directive, message);
         }
-        ("forward_auth", upstreams) if let Some(auth) = forward_auth::value(directive, upstreams, site) => {
-            settings.set("auth", auth, line);
-        }
+        ("forward_auth", upstreams) => match forward_auth::translate(directive, upstreams, site, &place.options) {
+            Ok(mut auth) => {
+                notes.append(&mut auth.notes);
+                place.request_fields.append(&mut auth.renamed);
+                settings.set("auth", auth.value, line);
+            }
+            Err(message) => {
+                settings.close(line);
+                site.skip(directive, message);
+            }
+        },
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
-        ("forward_auth" | "authorize" | "authenticate" | "jwtauth", _) => {
+        ("authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
-            let message = "the server that authorizes requests is not translated, so `deny = \"all\"` denies every \
-                 client here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: \
-                 docs/forward-auth.md";
-            site.skip(directive, message);
+            site.skip(directive, forward_auth::NOT_TRANSLATED);
         }
+        ("cache", []) => cache::translate(directive, &place.options.cache, &mut settings, &mut notes),
         ("rate_limit", []) => limit::translate(directive, &mut settings, &mut notes),
         ("request_body", _) => {
             for inner in directive.children() {
@@ -338,40 +321,6 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
     }
 }
 
-/// Statuses of errors for which a page is set if `handle_errors` names none.
-const ERRORS: [&str; 7] = ["400", "403", "404", "410", "500", "502", "503"];
-
-/// Translates `handle_errors` with a page for all statuses, or for each.
-fn handle_errors(directive: &Directive, statuses: &[&str], site: &mut Site) {
-    let rewrites = |child: &&Directive| child.is("rewrite");
-    let mut targets = directive.children().iter().filter(rewrites).map(|child| child.words());
-    let is_plain = |child: &Directive| matches!(child.name.as_str(), "rewrite" | "file_server" | "root");
-    let is_status = |status: &&str| status.len() == 3 && status.parse::<u64>().is_ok_and(|status| status >= 400);
-    let page = match (targets.next().as_deref(), targets.next()) {
-        (Some(["*", page] | [page]), None) if directive.children().iter().all(is_plain) => (*page).to_owned(),
-        _ => String::new(),
-    };
-    let page = page
-        .replace("{http.error.status_code}", "{err.status_code}")
-        .replace("{err.status_code}", "{}");
-    if !page.starts_with('/') || page.replace("{}", "").contains('{') || !statuses.iter().all(is_status) {
-        let message = "write `errors` with a page for each status: errors = { 404 = \"/404.html\" }";
-        return site.skip(directive, message);
-    }
-    if error_page::is_script(&page) {
-        return site.skip(directive, error_page::MESSAGE);
-    }
-    let statuses = if statuses.is_empty() { &ERRORS[..] } else { statuses };
-    for status in statuses {
-        site.settings.set_entry(
-            "errors",
-            status,
-            Value::Text(page.replace("{}", status)),
-            directive.line,
-        );
-    }
-}
-
 /// Returns true if a block consists of actions without matchers.
 fn only_acts(block: &Directive) -> bool {
     let acts = |child: &Directive| {
@@ -388,67 +337,6 @@ pub(super) fn restricts(directive: &Directive) -> bool {
         "basic_auth" | "basicauth" | "forward_auth" | "authorize" | "authenticate" | "jwtauth" | "hide"
     );
     is_named || action::refuses(directive, &directive.words()) || directive.children().iter().any(restricts)
-}
-
-/// Translates `hide` to a rule for the names of files and folders.
-fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut Site) {
-    let mut paths = Vec::new();
-    for name in names {
-        let name = name.strip_prefix("./").unwrap_or(name);
-        if name.contains(['/', '{', '[', '?']) || name.starts_with("**") || name.is_empty() {
-            site.skip_restriction(
-                directive,
-                &format!("`{name}` has no pattern: write a route with `deny`"),
-            );
-        } else if name.starts_with('.') {
-            site.unneeded(
-                directive,
-                "names that begin with a dot are never served (404), except /.well-known",
-            );
-        } else {
-            paths.push(if name.starts_with('*') {
-                name.to_owned()
-            } else {
-                format!("*/{name}")
-            });
-            // A hidden folder hides the files in it.
-            if !name.contains(['.', '*']) {
-                paths.extend(regex::below(&format!("*/{name}"), "*"));
-            }
-        }
-    }
-    if paths.is_empty() {
-        return;
-    }
-    if !patterns.iter().any(|pattern| pattern == "/*") {
-        site.differs(directive, "the names are hidden in the whole site");
-    }
-    // A hidden file is not the index of a folder either.
-    let mut keys = vec![("path", Value::texts(paths))];
-    keys.extend(file_rules::refusal(404));
-    site.rule(directive, keys);
-}
-
-/// Notes that the prefix of a path is not removed before a file is looked up.
-fn note_strip(directive: &Directive, patterns: &[String], place: &BlockPlace, settings: &Settings, site: &mut Site) {
-    // If the block has a root, the function `root` has taken the prefix into account.
-    if let Some(prefix) = &place.strip
-        && !settings.has("root")
-        && !settings.has("alias")
-        && !site.has_root(patterns)
-    {
-        let message = format!("`{prefix}` is not removed from the paths of files: write a route with `alias`");
-        site.skip(directive, &message);
-    }
-}
-
-impl Site {
-    /// Returns true if a route for one of these patterns has a root or an alias.
-    fn has_root(&self, patterns: &[String]) -> bool {
-        self.routes.iter().any(|route| {
-            patterns.contains(&route.pattern) && (route.settings.has("root") || route.settings.has("alias"))
-        })
-    }
 }
 
 /// Translates a `handle`, `handle_path` or `route` block for paths.
@@ -475,12 +363,14 @@ fn nested(
         named,
         hosts: place.hosts.clone(),
         scheme: place.scheme,
+        options: Rc::clone(&place.options),
     };
-    // `uri strip_prefix` and `root` apply to the whole block, wherever they stand.
-    let (first, rest): (Vec<&Directive>, Vec<&Directive>) = directive
-        .children()
-        .iter()
-        .partition(|child| child.is("uri") || child.is("root") || child.is("request_header"));
+    // `uri strip_prefix`, `root` and fields of requests apply to the whole block, wherever they stand.
+    let is_first = |child: &&Directive| match child.name.as_str() {
+        "uri" | "root" | "request_header" => true,
+        name => name == "forward_auth" && forward_auth::renames(child),
+    };
+    let (first, rest): (Vec<&Directive>, Vec<&Directive>) = directive.children().iter().partition(is_first);
     for child in first.into_iter().chain(rest) {
         translate_directive(child, &mut inner, site, content);
     }

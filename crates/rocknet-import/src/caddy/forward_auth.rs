@@ -3,49 +3,166 @@
 use rocknet_config::template::Scope;
 
 use crate::directive::Directive;
-use crate::document::Site;
+use crate::document::{Notes, Site};
+use crate::note::Note;
 use crate::placeholder;
 use crate::value::Value;
 
+use super::options::networks;
+use super::place::SiteOptions;
 use super::proxy;
 
-/// Returns the value of `auth`; `None` if a part of the directive has no counterpart, or if the site has passwords or
-/// another authority, which would have to apply together.
-pub(super) fn value(directive: &Directive, upstreams: &[&str], site: &Site) -> Option<Value> {
-    let [upstream] = upstreams else { return None };
-    let authority = proxy::server(upstream).filter(|_| !has_auth(site))?;
+/// Message about an authority without a counterpart, whose place is closed.
+pub(super) const NOT_TRANSLATED: &str = "the server that authorizes requests is not translated, so `deny = \"all\"` denies \
+    every client here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: docs/forward-auth.md";
+
+/// Message about a renamed field that is not only for proxies. Without the authority's value, the field of a client
+/// would be trusted.
+const RENAMED: &str = "`copy_headers` renames a field that PHP or another directive uses, so `deny = \"all\"` denies every \
+    client here: use the name before `>` there, and write auth = { forward = \"http://127.0.0.1:9091/verify\", headers = \
+    [\"X-User\"] }: docs/forward-auth.md";
+
+/// A translated authority.
+pub(super) struct ForwardAuthDraft {
+    /// Value of `auth`.
+    pub value: Value,
+    /// Fields that proxies send under another name than the authority, with their values.
+    pub renamed: Vec<(String, String)>,
+    pub notes: Vec<Note>,
+}
+
+/// Translates a directive.
+///
+/// # Errors
+///
+/// Fails with a message if a part of the directive has no counterpart, or if the site has passwords or another
+/// authority, which would have to apply together.
+pub(super) fn translate(
+    directive: &Directive,
+    upstreams: &[&str],
+    site: &Site,
+    options: &SiteOptions,
+) -> Result<ForwardAuthDraft, &'static str> {
+    let [upstream] = upstreams else {
+        return Err(NOT_TRANSLATED);
+    };
+    let authority = proxy::server(upstream).filter(|_| !has_auth(site));
+    let authority = authority.ok_or(NOT_TRANSLATED)?;
     let mut path = None;
     let mut fields = Vec::new();
     let mut sign_in = None;
+    let (mut renamed, mut notes) = (Vec::new(), Vec::new());
     for inner in directive.children() {
         match (inner.name.as_str(), &inner.words()[..]) {
             ("uri", [target]) if target.starts_with('/') && !target.contains('{') => path = Some((*target).to_owned()),
-            ("copy_headers", names) => {
-                let lines = inner.children().iter().map(|line| line.name.as_str());
-                let lines: Vec<&str> = names.iter().copied().chain(lines).collect();
-                // `A>B` renames a field.
-                let is_renamed = inner.children().iter().any(|line| !line.arguments.is_empty());
-                if is_renamed || lines.iter().any(|name| name.contains('>')) {
-                    return None;
+            ("copy_headers", _) => {
+                for (from, to) in copied(inner) {
+                    if !is_name(from) || !is_name(to) {
+                        return Err(NOT_TRANSLATED);
+                    }
+                    fields.push(Value::text(from));
+                    if from.eq_ignore_ascii_case(to) {
+                        continue;
+                    }
+                    if !options.proxy_fields.iter().any(|name| name.eq_ignore_ascii_case(to)) {
+                        return Err(RENAMED);
+                    }
+                    renamed.push((to.to_owned(), format!("{{request.header.{from}}}")));
+                    let message = format!("upstreams also get the field `{to}` under its name `{from}`");
+                    notes.differs(inner, &message);
                 }
-                fields.extend(lines.into_iter().map(Value::text));
+            }
+            ("trusted_proxies", ranges) => {
+                let are_known = networks(ranges)
+                    .iter()
+                    .all(|network| options.trusted_proxies.contains(network));
+                match are_known {
+                    true => notes.unneeded(inner, "`trusted_proxies` in [server] has these proxies"),
+                    false => notes.skip_restriction(
+                        inner,
+                        "without `trusted_proxies` in [server], the authority gets the address of the proxy in front of \
+                         this server as that of every client: write trusted_proxies = [\"192.0.2.1\"] there",
+                    ),
+                }
             }
             // RockNet sends these fields itself.
             ("header_up", ["X-Real-IP" | "X-Real-Ip", "{remote_host}" | "{client_ip}"]) => {}
             ("header_up", ["X-Forwarded-Uri", "{uri}"]) | ("header_up", ["X-Forwarded-Method", "{method}"]) => {}
             (name, ["status", "401"]) if name.starts_with('@') => {}
-            ("handle_response", [name]) if is_unauthorized(directive, name) => sign_in = Some(page(inner)?),
-            _ => return None,
+            ("handle_response", [name]) if is_unauthorized(directive, name) => {
+                sign_in = Some(page(inner).ok_or(NOT_TRANSLATED)?);
+            }
+            _ => return Err(NOT_TRANSLATED),
         }
     }
     let separator = if authority.starts_with("unix:") { ":" } else { "" };
-    let forward = Value::Text(format!("{authority}{separator}{}", path?));
+    let path = path.ok_or(NOT_TRANSLATED)?;
     let mut auth = vec![
-        ("forward".to_owned(), forward),
+        (
+            "forward".to_owned(),
+            Value::Text(format!("{authority}{separator}{path}")),
+        ),
         ("headers".to_owned(), Value::List(fields)),
     ];
     auth.extend(sign_in.map(|page| ("sign_in".to_owned(), Value::Text(page))));
-    Some(Value::Table(auth))
+    Ok(ForwardAuthDraft {
+        value: Value::Table(auth),
+        renamed,
+        notes,
+    })
+}
+
+/// Returns the fields of `copy_headers`, each with its name in the response of the authority and in requests. `A>B`
+/// renames a field.
+fn copied(directive: &Directive) -> impl Iterator<Item = (&str, &str)> {
+    let inner = directive.children().iter();
+    let inner = inner.flat_map(|line| std::iter::once(line.name.as_str()).chain(line.words()));
+    let names = directive.words().into_iter().chain(inner);
+    names.map(|name| name.split_once('>').unwrap_or((name, name)))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+/// Returns true for a `forward_auth` that renames fields.
+pub(super) fn renames(directive: &Directive) -> bool {
+    let mut lists = directive.children().iter().filter(|inner| inner.is("copy_headers"));
+    lists.any(|list| copied(list).any(|(from, to)| from != to))
+}
+
+/// Returns the names that `copy_headers` gives to fields, and that only proxies of the site use: it has no PHP, and no
+/// other directive names the field.
+pub(super) fn proxy_fields(site: &[Directive]) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut words = Vec::new();
+    collect(site, &mut names, &mut words);
+    let has_scripts = words.iter().any(|word| word.starts_with("php"));
+    names.retain(|name| {
+        let placeholder = format!("header.{name}}}");
+        let is_used =
+            |word: &String| word.trim_start_matches(['+', '-', '?', '!', '>']) == name || word.contains(&placeholder);
+        !has_scripts && !words.iter().any(is_used)
+    });
+    names
+}
+
+/// Adds the names that `copy_headers` gives to fields to `names`, and the words of all other directives to `words`, all
+/// in lower case.
+fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>) {
+    for directive in block {
+        if directive.is("copy_headers") {
+            let renamed = copied(directive).filter(|(from, to)| from != to);
+            names.extend(renamed.map(|(_, to)| to.to_ascii_lowercase()));
+            continue;
+        }
+        words.push(directive.name.to_ascii_lowercase());
+        words.extend(directive.lowercase_words());
+        collect(directive.children(), names, words);
+    }
 }
 
 /// Returns true if a matcher of the directive stands for responses with 401.

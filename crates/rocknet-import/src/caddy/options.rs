@@ -13,6 +13,10 @@ pub(super) struct CaddyOptions {
     /// True for `auto_https disable_redirects`.
     pub has_no_redirects: bool,
     pub uses_local_certificates: bool,
+    /// Networks of `trusted_proxies`.
+    pub trusted_proxies: Vec<String>,
+    /// Options of `cache`, which apply to the caches of all sites.
+    pub cache: Vec<Directive>,
 }
 
 impl CaddyOptions {
@@ -40,7 +44,11 @@ impl CaddyOptions {
                     Some(time) => document.table("limits").set("shutdown", Value::Text(time), line),
                     None => document.skip(directive, "write `limits.shutdown`"),
                 },
-                ("servers", _) => servers(directive, document),
+                ("servers", _) => self.servers(directive, document),
+                ("cache", []) => {
+                    self.cache.extend(directive.children().iter().cloned());
+                    document.unneeded(directive, "its options apply to each `cache` of the sites");
+                }
                 ("order" | "persist_config" | "skip_install_trust", _) => {
                     document.unneeded(directive, "it has no meaning in RockNet");
                 }
@@ -55,54 +63,60 @@ impl CaddyOptions {
             }
         }
     }
-}
 
-/// Translates the options of servers.
-fn servers(block: &Directive, document: &mut Document) {
-    for directive in block.children() {
-        let line = directive.line;
-        match (directive.name.as_str(), &directive.words()[..]) {
-            ("protocols", protocols) => {
-                if !protocols.contains(&"h3") {
-                    document.table("server").set("http3", Value::Flag(false), line);
+    /// Translates the options of servers.
+    fn servers(&mut self, block: &Directive, document: &mut Document) {
+        for directive in block.children() {
+            let line = directive.line;
+            match (directive.name.as_str(), &directive.words()[..]) {
+                ("protocols", protocols) => {
+                    if !protocols.contains(&"h3") {
+                        document.table("server").set("http3", Value::Flag(false), line);
+                    }
+                    if protocols.contains(&"h2c") {
+                        document.table("server").set("h2c", Value::Flag(true), line);
+                    }
                 }
-                if protocols.contains(&"h2c") {
-                    document.table("server").set("h2c", Value::Flag(true), line);
+                ("trusted_proxies", ["static", ranges @ ..]) if !ranges.is_empty() => {
+                    let networks = networks(ranges);
+                    let values = networks.iter().map(Value::text).collect();
+                    document
+                        .table("server")
+                        .set("trusted_proxies", Value::List(values), line);
+                    self.trusted_proxies = networks;
                 }
+                ("max_header_size", [size]) if units::size(size).is_some() => {
+                    let size = Value::Text(units::size(size).unwrap_or_default());
+                    document.table("limits").set("header_size", size, line);
+                }
+                ("timeouts", []) => timeouts(directive, document),
+                ("metrics" | "strict_sni_host", _) => {
+                    document.unneeded(
+                        directive,
+                        "the server has metrics, and compares the names of TLS and HTTP",
+                    );
+                }
+                _ => document.skip(directive, "see docs/configuration.md for the global tables"),
             }
-            ("trusted_proxies", ["static", ranges @ ..]) if !ranges.is_empty() => {
-                // RockNet takes networks here, and no word for the private ones.
-                const PRIVATE: [&str; 6] = [
-                    "10.0.0.0/8",
-                    "127.0.0.0/8",
-                    "172.16.0.0/12",
-                    "192.168.0.0/16",
-                    "::1",
-                    "fd00::/8",
-                ];
-                let ranges = ranges.iter().flat_map(|range| match *range {
-                    "private_ranges" => PRIVATE.to_vec(),
-                    range => vec![range],
-                });
-                let ranges = ranges.map(Value::text).collect();
-                document
-                    .table("server")
-                    .set("trusted_proxies", Value::List(ranges), line);
-            }
-            ("max_header_size", [size]) if units::size(size).is_some() => {
-                let size = Value::Text(units::size(size).unwrap_or_default());
-                document.table("limits").set("header_size", size, line);
-            }
-            ("timeouts", []) => timeouts(directive, document),
-            ("metrics" | "strict_sni_host", _) => {
-                document.unneeded(
-                    directive,
-                    "the server has metrics, and compares the names of TLS and HTTP",
-                );
-            }
-            _ => document.skip(directive, "see docs/configuration.md for the global tables"),
         }
     }
+}
+
+/// Returns the networks that Caddy trusts by these words. RockNet has no word for the private ones.
+pub(super) fn networks(ranges: &[&str]) -> Vec<String> {
+    const PRIVATE: [&str; 6] = [
+        "10.0.0.0/8",
+        "127.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::1",
+        "fd00::/8",
+    ];
+    let ranges = ranges.iter().flat_map(|range| match *range {
+        "private_ranges" => PRIVATE.to_vec(),
+        range => vec![range],
+    });
+    ranges.map(str::to_owned).collect()
 }
 
 fn timeouts(block: &Directive, document: &mut Document) {

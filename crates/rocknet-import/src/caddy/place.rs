@@ -1,6 +1,21 @@
 //! Places in a site that directives apply to.
 
+use std::rc::Rc;
+
+use crate::directive::Directive;
+
 use super::matcher::{NamedMatchers, PathMatcher};
+
+/// Options of the server and of the site on which directives depend.
+#[derive(Default)]
+pub(super) struct SiteOptions {
+    /// Options of all caches.
+    pub cache: Vec<Directive>,
+    /// Networks of the global option `trusted_proxies`.
+    pub trusted_proxies: Vec<String>,
+    /// Names of request fields that only proxies of the site use, so that `proxy.headers` can set them.
+    pub proxy_fields: Vec<String>,
+}
 
 /// Place of the directives that are translated: a site, or a block with a path.
 #[derive(Clone)]
@@ -15,6 +30,7 @@ pub(super) struct BlockPlace {
     pub hosts: Vec<String>,
     /// Scheme of the requests of the site; `None` if both are served.
     pub scheme: Option<&'static str>,
+    pub options: Rc<SiteOptions>,
 }
 
 impl BlockPlace {

@@ -57,9 +57,10 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         (false, _) => Some("http"),
     };
     let mut block = CaddyBlock {
+        directives: Vec::new(),
         hosts: host.names.clone(),
         scheme,
-        ..CaddyBlock::default()
+        options,
     };
     let named = matcher::named(site.children());
     for (at, directive) in site.children().iter().enumerate() {
@@ -95,6 +96,7 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
                     directives,
                     hosts: other.names.clone(),
                     scheme,
+                    options,
                 };
                 inner.translate(&mut other.site);
                 others.push(other);

@@ -4,6 +4,7 @@ use rocknet_config::model::RegexPattern;
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::regex::has_alternative;
 use crate::{lookahead, regex};
 
 use super::restriction::{is_denied, is_unknown_restriction, restricts};
@@ -263,22 +264,6 @@ pub(super) fn is_dotfiles(expression: &str) -> bool {
             .is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
     };
     rest.is_some_and(is_dot) && !has_alternative(&expression.replace("(^|/)", ""))
-}
-
-/// Returns true if an expression may have alternatives outside of groups. A `|` in a class counts as an alternative.
-fn has_alternative(expression: &str) -> bool {
-    let mut depth = 0_i32;
-    let mut chars = expression.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => drop(chars.next()),
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            '|' if depth <= 0 => return true,
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Returns true for the expressions of locations that run every script.

@@ -18,6 +18,8 @@ pub(super) struct TlsDraft<'a> {
     /// `ssl_verify_client`, unless it is `off`.
     verify: Option<&'a Directive>,
     client_ca: Option<String>,
+    /// `ssl_crl`.
+    crl: Option<&'a Directive>,
     /// True if all listeners use TLS: `ssl on`.
     pub all: bool,
     /// True if requests without TLS are redirected.
@@ -26,12 +28,13 @@ pub(super) struct TlsDraft<'a> {
 
 /// Returns true for the directives that [`TlsDraft::read`] translates, and that a server inherits from `http`.
 pub(super) fn is_tls(directive: &Directive) -> bool {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 6] = [
         "ssl_certificate",
         "ssl_certificate_key",
         "ssl_protocols",
         "ssl_client_certificate",
         "ssl_verify_client",
+        "ssl_crl",
     ];
     NAMES.contains(&directive.name.as_str())
 }
@@ -52,6 +55,7 @@ impl<'a> TlsDraft<'a> {
             ("ssl_certificate_key", [file]) if constant(file).is_some() => self.keys.push((*file).to_owned()),
             ("ssl_protocols", ["TLSv1.3"]) => self.rest.push(("min".to_owned(), Value::text("1.3"))),
             ("ssl_client_certificate", [file]) => self.client_ca = Some((*file).to_owned()),
+            ("ssl_crl", [file]) if constant(file).is_some() => self.crl = Some(directive),
             ("ssl_early_data", ["on"]) => self.rest.push(("early_data".to_owned(), Value::Flag(true))),
             ("ssl_verify_client", ["off"]) | ("ssl_early_data", ["off"]) => {}
             ("ssl_verify_client", [_]) => self.verify = Some(directive),
@@ -62,7 +66,11 @@ impl<'a> TlsDraft<'a> {
 
     /// Requires client certificates. Without their authority, a site with TLS denies every client.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
+        let crl = self.crl.take();
         let Some(directive) = self.verify.filter(|_| host.is_tls()) else {
+            if let Some(crl) = crl {
+                host.site.unneeded(crl, "no client certificates are requested");
+            }
             return;
         };
         let authority = self.client_ca.take();
@@ -72,17 +80,26 @@ impl<'a> TlsDraft<'a> {
                 if mode == "optional" {
                     self.rest.push(("client".to_owned(), Value::text("optional")));
                 }
+                if let Some(crl) = crl {
+                    self.rest.push(("crl".to_owned(), Value::text(crl.argument(0))));
+                }
             }
             ("on", None) => {
                 host.site.settings.close(directive.line);
                 let message = "no `ssl_client_certificate` is named, so `deny = \"all\"` denies every client of the \
                      site: write `client_ca` of `tls`";
                 host.site.skip(directive, message);
+                if let Some(crl) = crl {
+                    host.site.skip(crl, "write `crl` of `tls`, too");
+                }
             }
-            _ => host.site.skip_restriction(
-                directive,
-                "no client certificates are requested: write `client_ca` and `client` of `tls`",
-            ),
+            _ => {
+                let message = "no client certificates are requested: write `client_ca` and `client` of `tls`";
+                host.site.skip_restriction(directive, message);
+                if let Some(crl) = crl {
+                    host.site.skip_restriction(crl, "write `crl` of `tls`, too");
+                }
+            }
         }
     }
 

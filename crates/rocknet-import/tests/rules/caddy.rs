@@ -198,7 +198,7 @@ fn authorities_are_translated_unless_passwords_apply_too() {
     for text in [
         format!("{forward}\n{password}"),
         format!("{password}\n{forward}"),
-        "forward_auth a:9091 {\nuri /verify\ncopy_headers A>B\n}".to_owned(),
+        "forward_auth a:9091 {\nuri /verify\ncopy_headers A>\n}".to_owned(),
         "forward_auth a:9091 {\nuri /verify?{query}\n}".to_owned(),
         "forward_auth a:9091".to_owned(),
         "forward_auth a:9091 {\nuri /verify\nhandle_response @other {\nredir /login\n}\n}".to_owned(),

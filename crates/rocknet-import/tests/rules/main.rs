@@ -3,6 +3,7 @@
 mod apache;
 mod back_ends;
 mod caddy;
+mod caddy_auth;
 mod forward_auth;
 mod nginx;
 mod nginx_refusals;

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{has, is_weakened};
+use crate::support::{has, is_any_weakened, is_weakened};
 
 fn translated(language: Language, text: &str) -> Import {
     import(language, "site.conf", text).unwrap()
@@ -128,6 +128,69 @@ fn nginx_locations_with_one_pattern_keep_the_restriction_that_applies() {
 }
 
 #[test]
+fn nginx_revocation_lists_are_those_of_client_certificates() {
+    const TLS: &str =
+        "listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c.pem; ssl_certificate_key /c.key;";
+    const VERIFY: &str = "ssl_client_certificate /ca.pem; ssl_verify_client";
+    let is_closed = |import: &Import| import.toml.contains("deny = \"all\"");
+    for (http, server, list, closed, has_crl_note) in [
+        (
+            "",
+            format!("{VERIFY} on; ssl_crl /r.pem;"),
+            Some("/r.pem"),
+            false,
+            false,
+        ),
+        (
+            "",
+            format!("{VERIFY} optional; ssl_crl /r.pem;"),
+            Some("/r.pem"),
+            false,
+            false,
+        ),
+        (
+            "ssl_crl /http.pem;",
+            format!("{VERIFY} on;"),
+            Some("/http.pem"),
+            false,
+            false,
+        ),
+        (
+            "ssl_crl /http.pem;",
+            format!("{VERIFY} on; ssl_crl /r.pem;"),
+            Some("/r.pem"),
+            false,
+            false,
+        ),
+        // The list has no effect.
+        ("", "ssl_crl /r.pem;".to_owned(), None, false, true),
+        ("", format!("{VERIFY} off; ssl_crl /r.pem;"), None, false, true),
+        // The authority, or the list, has no counterpart.
+        ("", "ssl_verify_client on; ssl_crl /r.pem;".to_owned(), None, true, true),
+        ("", format!("{VERIFY} on; ssl_crl $list;"), None, true, true),
+    ] {
+        let text = format!("http {{ {http} server {{ {TLS} {server} }} }}");
+        let import = translated(Language::Nginx, &text);
+        let found = import
+            .toml
+            .split_once("crl = \"")
+            .and_then(|(_, rest)| rest.split_once('"'));
+        assert_eq!(found.map(|(file, _)| file), list, "{server}\n{}", import.toml);
+        assert_eq!(is_closed(&import), closed, "{server}\n{}", import.toml);
+        let is_noted = import.notes.iter().any(|note| note.directive.starts_with("ssl_crl"));
+        assert_eq!(is_noted, has_crl_note, "{server}: {:?}", import.notes);
+        assert!(!is_any_weakened(&import), "{server}: {:?}", import.notes);
+    }
+    let text = format!("server {{ {TLS} {VERIFY} optional_no_ca; ssl_crl /r.pem; }}");
+    let import = translated(Language::Nginx, &text);
+    assert!(
+        is_weakened(&import, "ssl_verify_client") && is_weakened(&import, "ssl_crl"),
+        "{:?}",
+        import.notes
+    );
+}
+
+#[test]
 fn apache_client_certificates_and_their_restrictions_have_notes() {
     let tls = "SSLEngine on\nSSLCertificateFile /c.pem\n";
     let host = |directives: &str| {
@@ -149,8 +212,31 @@ fn apache_client_certificates_and_their_restrictions_have_notes() {
     let import = host(&format!(
         "{tls}SSLVerifyClient require\nSSLCACertificateFile /ca.pem\nSSLCARevocationFile /r.pem\n"
     ));
-    assert!(is_closed(&import), "{}", import.toml);
-    for rest in ["SSLCACertificateFile /ca.pem\n", "SSLCARevocationPath /r\n"] {
+    assert!(
+        !is_closed(&import) && import.toml.contains("crl = \"/r.pem\""),
+        "{}",
+        import.toml
+    );
+    assert!(is_noted(&import, "SSLCARevocationFile"), "{:?}", import.notes);
+    let import = host(&format!(
+        "{tls}SSLVerifyClient require\nSSLCACertificateFile /ca.pem\nSSLCARevocationFile /r.pem\nSSLCARevocationCheck chain\n"
+    ));
+    assert!(import.toml.contains("crl = \"/r.pem\""), "{}", import.toml);
+    assert!(!is_noted(&import, "SSLCARevocation"), "{:?}", import.notes);
+    for rest in [
+        "SSLCACertificateFile /ca.pem\nSSLCARevocationPath /r\n",
+        "SSLCARevocationFile /r.pem\n",
+        "SSLCACertificateFile /ca.pem\nSSLCARevocationFile ${list}\n",
+    ] {
+        let import = host(&format!("{tls}SSLVerifyClient require\n{rest}"));
+        assert!(is_closed(&import), "{rest}\n{}", import.toml);
+        assert!(is_noted(&import, "SSLCARevocation"), "{:?}", import.notes);
+    }
+    for rest in [
+        "SSLCACertificateFile /ca.pem\n",
+        "SSLCARevocationPath /r\n",
+        "SSLCARevocationFile /r.pem\n",
+    ] {
         let import = host(&format!("{tls}{rest}"));
         assert!(
             !is_closed(&import) && is_noted(&import, rest.trim()),

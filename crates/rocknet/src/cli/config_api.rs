@@ -3,15 +3,14 @@
 //! A change of a file is checked together with the other files, written and loaded. If the server cannot load it, the
 //! file gets its old text again.
 
+mod errors;
 mod files;
 mod history;
 mod site_form;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use rocknet::certificates::ServerEnvironment;
-use rocknet::gateway::accounts;
 use rocknet::server::Server;
 use rocknet_config::edit::Editor;
 use rocknet_config::{Loaded, ProcessEnvironment, Report, form};
@@ -21,11 +20,12 @@ use rocknet_control::config::{
 };
 use rocknet_control::site_form::{ServerForm, SiteForm};
 
-use super::config_file::{self, ReplaceError, revision};
+use super::config_file::{self, revision};
 use super::findings;
 use super::launch::ConfigSource;
 use super::loaded_files::{ConfigFiles, LoadedRevisions};
 use super::reload::{self, Reloaded, StartSettings};
+use errors::{expect_revision, history_failed, invalid, not_toml, unreadable, unwritable};
 use history::History;
 
 /// The configuration files of a running server.
@@ -404,65 +404,6 @@ fn read(file: &Path) -> Result<String, ApiError> {
     config_file::read(file).map_err(|error| unreadable(file, &error))
 }
 
-fn unreadable(file: &Path, error: &io::Error) -> ApiError {
-    ApiError::new(500, format!("cannot read {}: {error}", file.display()))
-}
-
-fn unwritable(file: &Path, error: ReplaceError) -> ApiError {
-    let error = match error {
-        ReplaceError::Changed => return changed(file),
-        ReplaceError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => return changed(file),
-        ReplaceError::Io(error) => error,
-    };
-    let hint = match error.kind() {
-        // The next start reads the configuration as root again, so the user of the server must not be able to write it.
-        io::ErrorKind::PermissionDenied if accounts::can_switch_accounts() || accounts::has_dropped_rights() => {
-            "; the server was started as root, so only root may change its configuration: edit the file by hand, and \
-             load it with `rocknet reload`"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "; give the file and its folder to the user of the server, or edit it by hand"
-        }
-        _ => "",
-    };
-    ApiError::new(500, format!("cannot write {}: {error}{hint}", file.display()))
-}
-
-/// Checks that a file with the text `text` has the revision `expected`. `None` accepts every revision.
-fn expect_revision(file: &Path, text: &str, expected: Option<&str>) -> Result<(), ApiError> {
-    if expected.is_none_or(|expected| expected == revision(text)) {
-        return Ok(());
-    }
-    Err(changed(file))
-}
-
-fn changed(file: &Path) -> ApiError {
-    let file = file.display();
-    ApiError::new(
-        409,
-        format!("{file} was changed by another program in the meantime, and stays as it is"),
-    )
-}
-
-/// Error for a file whose present text cannot be edited.
-fn not_toml(file: &Path, report: &Report) -> ApiError {
-    ApiError {
-        details: Some(report.to_string()),
-        ..ApiError::new(422, format!("{} is not valid TOML", file.display()))
-    }
-}
-
-/// Error for a new text of a file that the server cannot use.
-fn invalid(file: &Path, report: &Report) -> ApiError {
-    ApiError {
-        details: Some(report.to_string()),
-        ..ApiError::new(
-            422,
-            format!("{} is not changed: the new text is not valid", file.display()),
-        )
-    }
-}
-
 /// Applies an edit. The error is the reason why the edit is impossible.
 fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
     let applied = match edit {
@@ -487,8 +428,4 @@ fn apply(editor: &mut Editor, edit: &Edit) -> Result<(), String> {
 
 fn strings(path: &[String]) -> Vec<&str> {
     path.iter().map(String::as_str).collect()
-}
-
-fn history_failed(error: &io::Error) -> ApiError {
-    ApiError::new(500, format!("cannot read the history: {error}"))
 }

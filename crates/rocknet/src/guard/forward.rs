@@ -4,27 +4,27 @@
 //! A response from 200 to 299 admits the request, and its fields become the identity of the client. Any other response
 //! is sent to the client. Without a response, the request is not admitted.
 
+mod description;
+mod sign_in;
+
 use std::cell::OnceCell;
 use std::error::Error;
 use std::future::poll_fn;
-use std::io::Write;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use rocknet_config::model::{
-    self, AddressRewrites, ForwardAuth, Pattern, Redirect, SignIn, UpstreamRole, WeightedUpstream,
-};
+use rocknet_config::model::{self, AddressRewrites, ForwardAuth, UpstreamRole, WeightedUpstream};
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity, with_own_fields};
-use rocknet_proto::method::Method;
-use rocknet_proto::request::{OwnedRequest, Request, split_target};
+use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::cgi_names;
-use rocknet_proto::semantics::safe_path::SafePath;
 use rocknet_proto::status::Status;
 use tracing::Level;
 
+use self::description::{NOT_SENT, description};
+use self::sign_in::{SignInPage, sign_in};
 use super::authenticator::Authenticator;
 use super::route::GuardRoute;
 use crate::exchange::{CacheKey, Exchange, RequestBody, RequestId};
@@ -33,38 +33,10 @@ use crate::forwarded;
 use crate::handler::{Handler, HandlerOutput};
 use crate::interim::InterimSender;
 use crate::log::throttle::Cause;
-use crate::proxy::{Proxy, ProxyHandler, write_without_dots};
+use crate::proxy::{Proxy, ProxyHandler};
 use crate::response::{Body, ErrorPage, FieldList, Response};
 use crate::route::Route;
-use crate::routing::{NoHost, RedirectError, Redirects, RequestTarget};
 use crate::services::Services;
-use crate::values;
-
-/// Fields of the client that are not sent to the authority. The request has no body and offers no other protocol, and
-/// its response must be neither a part nor a confirmation of something that the client has. The other names are those
-/// of [`description`].
-const NOT_SENT: [&str; 20] = [
-    "Content-Encoding",
-    "Content-Length",
-    "Content-Type",
-    "Expect",
-    "If-Match",
-    "If-Modified-Since",
-    "If-None-Match",
-    "If-Range",
-    "If-Unmodified-Since",
-    "Range",
-    "Sec-WebSocket-Extensions",
-    "Sec-WebSocket-Key",
-    "Sec-WebSocket-Protocol",
-    "Sec-WebSocket-Version",
-    "TE",
-    "X-Forwarded-Method",
-    "X-Forwarded-Uri",
-    "X-Original-Method",
-    "X-Original-URI",
-    "X-Original-URL",
-];
 
 /// Maximum number of body bytes of an admitting response that are received, so that its connection can be reused.
 const MAX_DRAINED: usize = 64 * 1024;
@@ -301,71 +273,6 @@ impl ForwardAuthority {
     }
 }
 
-/// Redirect of the clients that have to sign in.
-struct SignInPage(Option<Redirects>);
-
-impl SignInPage {
-    /// Prepares the redirect.
-    ///
-    /// # Errors
-    ///
-    /// Fails if its target is invalid.
-    fn new(model: &SignIn) -> Result<SignInPage, RedirectError> {
-        let SignIn::Target(target) = model else {
-            return Ok(SignInPage(None));
-        };
-        // The query of the request would follow a target without a query.
-        let end = if target.contains('?') || target.contains("{target}") {
-            ""
-        } else {
-            "?"
-        };
-        let redirect = Redirect {
-            from: Pattern::Prefix("/".to_owned()),
-            to: format!("{target}{end}"),
-            status: Status::FOUND.code(),
-        };
-        Redirects::new(&[redirect]).map(Some).map(SignInPage)
-    }
-
-    /// Returns the target for a request; `None` if the authority names it.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the target contains the host of the request, and the request names no valid host.
-    fn location(&self, context: &GuardContext<'_>) -> Result<Option<String>, NoHost> {
-        let Some(redirects) = &self.0 else { return Ok(None) };
-        let target = values::origin_form(context.request);
-        let (raw_path, query) = split_target(target);
-        let path = SafePath::parse(raw_path).map_or("/".into(), SafePath::into_str);
-        let mut location = Vec::new();
-        let target = RequestTarget {
-            path: &path,
-            raw_path,
-            query,
-            values: context.values,
-        };
-        redirects.find(&target, &mut location)?;
-        Ok(Some(String::from_utf8_lossy(&location).into_owned()))
-    }
-}
-
-/// Returns the redirect to `page`, or to the page that a 401 response of the authority names, with the cookies of that
-/// response. A response that names no page is returned itself.
-fn sign_in(page: Option<String>, mut unauthorized: Response) -> Response {
-    let Some(page) = page.or_else(|| unauthorized.fields.value("Location").map(str::to_owned)) else {
-        unauthorized.error_page = ErrorPage::IfEmpty;
-        return unauthorized;
-    };
-    let mut response = fixed::redirect(Status::FOUND, page);
-    for (name, value) in unauthorized.fields.iter() {
-        if name.eq_ignore_ascii_case("Set-Cookie") {
-            response.fields.add(name, value);
-        }
-    }
-    response
-}
-
 /// Returns the names of the fields by which an authority identifies clients.
 pub(super) fn identity_names(model: &ForwardAuth) -> Vec<Box<str>> {
     let names = model.headers.iter().chain([&model.user_field]);
@@ -397,56 +304,6 @@ fn proxy_model(model: &ForwardAuth) -> model::Proxy {
     proxy
 }
 
-/// Returns the fields that describe a request to the authority, besides those of the proxy.
-fn description(request: &Request<'_>, scheme: &[u8], host: &[u8]) -> [(&'static str, Vec<u8>); 5] {
-    // Over HTTP/2 and HTTP/3, a WebSocket connection begins with CONNECT, and upstreams receive GET.
-    let method = match request.method {
-        Method::Connect => &b"GET"[..],
-        _ => request.method_name,
-    };
-    let target = unambiguous(&values::origin_target(request));
-    let url = [scheme, b"://", host, &target].concat();
-    [
-        ("X-Forwarded-Method", method.to_vec()),
-        ("X-Forwarded-Uri", target.clone()),
-        ("X-Original-Method", method.to_vec()),
-        ("X-Original-URI", target),
-        ("X-Original-URL", url),
-    ]
-}
-
-/// Returns a target in the form in which RockNet itself understands its path: without dot segments, repeated slashes
-/// and needless percent-encoding. Otherwise the authority could decide about another path than the one that is served.
-fn unambiguous(target: &[u8]) -> Vec<u8> {
-    let (path, query) = split_target(target);
-    let has_two = |wanted: &[u8]| path.windows(2).any(|window| window == wanted);
-    let mut out = Vec::with_capacity(target.len());
-    match SafePath::parse(path) {
-        Ok(_) if !path.contains(&b'%') && !has_two(b"//") && !has_two(b"/.") => out.extend_from_slice(path),
-        Ok(safe) => encode(&safe.into_str(), &mut out),
-        // A path that no file can have, such as one with an encoded slash, keeps its encoding.
-        Err(_) => write_without_dots(path, &mut out),
-    }
-    if let Some(query) = query {
-        out.push(b'?');
-        out.extend_from_slice(query);
-    }
-    out
-}
-
-/// Appends a decoded path with the percent-encoding that a URL needs (RFC 3986 §3.3).
-fn encode(path: &str, out: &mut Vec<u8>) {
-    for &byte in path.as_bytes() {
-        match byte {
-            byte if byte.is_ascii_alphanumeric() => out.push(byte),
-            byte if b"/-._~!$&'()*+,;=:@".contains(&byte) => out.push(byte),
-            byte => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-}
-
 /// Returns true for the name of a user that can be logged, and passed on to applications.
 fn is_user(name: &str) -> bool {
     (1..=model::MAX_USER_BYTES).contains(&name.len()) && !name.contains(char::is_control)
@@ -469,28 +326,4 @@ fn drain(response: &mut Response) {
             }
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_have_one_form() {
-        for (target, expected) in [
-            ("/a/b?c=/../d", "/a/b?c=/../d"),
-            ("/public/../admin", "/admin"),
-            ("/public/%2e%2e/admin?x", "/admin?x"),
-            ("//admin", "/admin"),
-            ("/%61dmin/", "/admin/"),
-            ("/a%20b@c", "/a%20b@c"),
-            ("/%C3%A4", "/%C3%A4"),
-            // An encoded slash does not separate segments for RockNet, but it may for an upstream.
-            ("/x/../admin%2Fy", "/admin%2Fy"),
-            ("/", "/"),
-        ] {
-            let written = unambiguous(target.as_bytes());
-            assert_eq!(String::from_utf8_lossy(&written), expected, "{target}");
-        }
-    }
 }

@@ -58,6 +58,7 @@ mod placeholders;
 mod proxy;
 mod proxy_backup;
 mod proxy_balance;
+mod proxy_bodies;
 mod proxy_buffers;
 mod proxy_checks;
 mod proxy_disconnects;

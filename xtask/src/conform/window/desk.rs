@@ -4,14 +4,12 @@ use super::account::Account;
 use super::waiting::wait;
 use crate::Failure;
 use crate::command::{output, output_alone};
+use crate::conform::cpu_time;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// Clock ticks per second in `/proc`, which every Linux uses.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Titles of the pages in the order of the navigation.
 pub const PAGES: [&str; 12] = [
@@ -215,16 +213,7 @@ impl<'d> Desk<'d> {
 
     /// Returns the CPU time of the program in seconds.
     pub fn cpu_time(&self) -> Result<f64, Failure> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id()))?;
-        // The name of the program may have spaces, so fields are counted after its parenthesis.
-        let (_, fields) = stat.rsplit_once(')').ok_or("no name in the state of the program")?;
-        let ticks: f64 = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .map(|field| field.parse::<f64>().unwrap_or_default())
-            .sum();
-        Ok(ticks / TICKS_PER_SECOND)
+        cpu_time::of_process(self.program.id())
     }
 
     /// Closes the window by keyboard, and waits until the program has ended.

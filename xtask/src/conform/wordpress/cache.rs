@@ -3,6 +3,7 @@
 //! The fields are those of the plugin LiteSpeed Cache. Its own files are used if the variable [`PLUGIN`] names their
 //! folder; otherwise `cache.php` sends the same fields.
 
+use super::speed;
 use crate::Failure;
 use crate::command::{output, output_alone};
 use crate::conform::application::Application;
@@ -62,6 +63,11 @@ pub fn check(program: &Path, blog: &PublishedBlog<'_>) -> Result<(), Failure> {
         return Err(format!("PHP handled {more} requests that the cache could serve").into());
     }
     check_frequent(program, blog, &visitors[0])?;
+    speed::check(blog.application, blog.root, post, &visitors[0])?;
+    let more = count(&log)? - runs;
+    if more != 0 {
+        return Err(format!("PHP handled {more} of many requests that the cache could serve").into());
+    }
 
     // The author gets pages of their own, and no other client gets these.
     for path in ["/", post] {

@@ -196,6 +196,17 @@ fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u1
     }
 }
 
+/// Renders the page of a form that was refused, and returns its text.
+fn refused(page: PageKind, form: &[u8]) -> String {
+    let notice = Notice::refused(ApiError::new(400, "no"), form);
+    let server = FakeServer { fails: false };
+    let rendered = render(page, b"", Permission::Full, "/assets/0", &server, Some(notice));
+    match pin!(rendered).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready((_, text)) => text,
+        Poll::Pending => panic!("the replies are ready"),
+    }
+}
+
 #[test]
 fn a_link_does_not_fill_in_instructions() {
     let query = "binary=%2Fevil&module=rocknet_evil";
@@ -205,19 +216,7 @@ fn a_link_does_not_fill_in_instructions() {
         "{text}"
     );
 
-    let notice = Notice::refused(ApiError::new(400, "no"), b"binary=%2Ftyped%22&module=rocknet_typed");
-    let server = FakeServer { fails: false };
-    let shown = render(
-        PageKind::Maintenance,
-        b"",
-        Permission::Full,
-        "/assets/0",
-        &server,
-        Some(notice),
-    );
-    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("the replies are ready");
-    };
+    let text = refused(PageKind::Maintenance, b"binary=%2Ftyped%22&module=rocknet_typed");
     for kept in [
         "name=\"binary\" value=\"/typed&#34;\"",
         "name=\"module\" value=\"rocknet_typed\"",
@@ -229,19 +228,7 @@ fn a_link_does_not_fill_in_instructions() {
 #[test]
 fn a_refused_ban_or_purge_keeps_the_input() {
     let form = b"what=tag&text=product%22&site=a.test&address=192.0.2.7&time=1&reason=%3Cb%3E";
-    let notice = Notice::refused(ApiError::new(400, "no"), form);
-    let server = FakeServer { fails: false };
-    let shown = render(
-        PageKind::Traffic,
-        b"",
-        Permission::Full,
-        "/assets/0",
-        &server,
-        Some(notice),
-    );
-    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("the replies are ready");
-    };
+    let text = refused(PageKind::Traffic, form);
     for kept in [
         "<option value=\"tag\" selected>",
         "name=\"text\" value=\"product&#34;\"",

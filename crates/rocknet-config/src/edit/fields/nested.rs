@@ -169,39 +169,24 @@ mod tests {
         for before in ["", "cache = true", "cache = false", "cache = {}"] {
             set(before, "cache.ttl", "10m", "cache = { ttl = \"10m\" }");
         }
+        let (ttl, table) = ("cache = { ttl = \"10m\" }", "[site.\"a.test\".cache]\nttl = \"10m\"");
         let more = "cache = { ttl = \"10m\", memory = \"1MiB\" }";
-        set(more, "cache.ttl", "1h", &more.replace("10m", "1h"));
-        set(more, "cache.ttl", "", "cache = { memory = \"1MiB\" }");
-        set(
-            "cache = { ttl = \"10m\" } # kept",
-            "cache.ttl",
-            "",
-            "cache = true # kept",
-        );
-        set(
-            "[site.\"a.test\".cache]\nttl = \"10m\"",
-            "cache.ttl",
-            "",
-            "cache = true",
-        );
-        // The line of a dotted key below a comment is removed with its table.
-        set("cache.ttl = \"10m\"", "cache.ttl", "", "cache = true");
-        set("# c\ncache.ttl = \"10m\"", "cache.ttl", "", "cache = true\n# c");
-        set(
-            "cache = { ttl = \"10m\" }",
-            "cache",
-            "true",
-            "cache = { ttl = \"10m\" }",
-        );
-        set("cache = { ttl = \"10m\" }", "cache", "false", "cache = false");
-        set(
-            "[site.\"a.test\".cache]\nttl = \"10m\"",
-            "cache",
-            "false",
-            "cache = false",
-        );
-        set("cache = { ttl = \"10m\" }", "cache", "", "");
-        set("", "cache", "true", "cache = true");
+        for (before, name, text, expected) in [
+            (more, "cache.ttl", "1h", &*more.replace("10m", "1h")),
+            (more, "cache.ttl", "", "cache = { memory = \"1MiB\" }"),
+            (&format!("{ttl} # kept"), "cache.ttl", "", "cache = true # kept"),
+            (table, "cache.ttl", "", "cache = true"),
+            // The line of a dotted key below a comment is removed with its table.
+            ("cache.ttl = \"10m\"", "cache.ttl", "", "cache = true"),
+            ("# c\ncache.ttl = \"10m\"", "cache.ttl", "", "cache = true\n# c"),
+            (ttl, "cache", "true", ttl),
+            (ttl, "cache", "false", "cache = false"),
+            (table, "cache", "false", "cache = false"),
+            (ttl, "cache", "", ""),
+            ("", "cache", "true", "cache = true"),
+        ] {
+            set(before, name, text, expected);
+        }
     }
 
     #[test]

@@ -45,6 +45,25 @@ fn identities_replace_the_fields_of_clients() {
     }
 }
 
+/// As `copy_headers Remote-User>X-App-User` of Caddy is translated.
+#[test]
+fn a_proxy_sends_a_field_of_the_identity_under_another_name() {
+    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let keys = format!(
+        "proxy = {{ to = \"{}\", headers = {{ X-App-User = \"{{request.header.Remote-User}}\" }} }}",
+        upstream.url()
+    );
+    let server = start(&authority, &keys, "");
+    for (cookie, user) in [("Cookie: session=ann", Some("ann")), ("Cookie: session=nameless", None)] {
+        let fields = ["X-App-User: root", "Remote-User: root", cookie];
+        for response in fetch(&server, "GET /", &fields, "") {
+            assert_eq!((response.status, &*response.text), (200, "x"));
+        }
+        let sent = upstream.last();
+        assert_eq!(sent.field("X-App-User").filter(|sent| !sent.is_empty()), user);
+    }
+}
+
 #[test]
 fn cookies_of_the_authority_reach_the_client() {
     let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));

@@ -1,0 +1,80 @@
+//! Front controllers, and rules that change no path.
+
+use crate::document::Notes;
+use crate::hosts::HostDraft;
+use crate::value::Value;
+
+use super::super::flags::RewriteFlags;
+use super::super::guard::Guard;
+use super::super::rule_path::RulePath;
+use super::super::test;
+use super::block::{RewriteRule, is_about_files};
+
+/// Translates a rule that changes no path: it sets a variable, or ends the rules. Returns false if it has no
+/// counterpart.
+pub(super) fn pass_through(
+    rule: &RewriteRule,
+    path: &RulePath<'_>,
+    flags: &RewriteFlags,
+    guard: &mut Guard,
+    host: &mut HostDraft,
+    precedes_refusal: bool,
+) -> bool {
+    let directive = &rule.directive;
+    if !flags.variables.is_empty() {
+        let is_needless = directive.argument(2).contains("HTTP_") || directive.argument(2).contains("BASE:");
+        if is_needless {
+            host.site
+                .unneeded(directive, "applications get every header field, Authorization included");
+        }
+        return is_needless;
+    }
+    let is_front = matches!(
+        path.expression.as_str(),
+        "^index\\.php$" | "^index.php$" | "^/index\\.php$"
+    ) && rule.conditions.is_empty();
+    if is_front && !precedes_refusal {
+        host.site.unneeded(
+            directive,
+            "existing files are served first, and rules are not applied twice",
+        );
+        return true;
+    }
+    let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
+    // A wider exception would keep later rules from refusing further requests.
+    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
+    let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
+        return false;
+    };
+    guard.exclude(&excluded, flags.ends_all);
+    if rule.conditions.iter().all(is_about_files) {
+        host.site.unneeded(
+            directive,
+            "existing files are served first, and rules are not applied twice",
+        );
+    }
+    true
+}
+
+/// Translates a front controller, such as `RewriteRule . /index.php [L]`. Returns false if its target is not a file.
+pub(super) fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
+    let directive = &rule.directive;
+    let target = target.replace("%{ENV:BASE}", base);
+    let target = target.as_str();
+    let (path, rest) = target.split_once(['?', '$', '%']).unwrap_or((target, ""));
+    let path = path.trim_end_matches('/');
+    let path = match path.strip_prefix('/') {
+        Some(_) => path.to_owned(),
+        None => format!("{base}/{path}"),
+    };
+    let is_page = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    if !is_page {
+        return false;
+    }
+    if !rest.is_empty() {
+        let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
+        host.site.differs(directive, message);
+    }
+    host.site.settings.set("fallback", Value::Text(path), directive.line);
+    true
+}

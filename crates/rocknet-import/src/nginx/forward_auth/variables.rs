@@ -1,0 +1,107 @@
+//! Variables of `set` and `auth_request_set`, and texts that contain them.
+
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::directive::Directive;
+
+/// Fields of the authority that are not part of an identity.
+pub(super) const NO_IDENTITY: [&str; 3] = ["set_cookie", "location", "www_authenticate"];
+
+/// Variables that a server sets.
+pub(super) struct Variables {
+    /// Texts of `set`, by variable with its `$`.
+    pub texts: HashMap<String, String>,
+    /// Fields of the authority's response as in `$upstream_http_…`, by variable with its `$`.
+    pub fields: HashMap<String, String>,
+    /// Variables of other values of the authority's response.
+    pub others: BTreeSet<String>,
+}
+
+impl Variables {
+    /// Collects the variables of a server. A variable with several values is left out.
+    pub fn collect(server: &Directive) -> Variables {
+        let mut all: HashMap<(bool, String), Option<String>> = HashMap::new();
+        let mut directives = Vec::new();
+        flatten(server, &mut directives);
+        for directive in directives {
+            let is_field = directive.is("auth_request_set");
+            if !is_field && !directive.is("set") && !directive.is("set_escape_uri") {
+                continue;
+            }
+            let value = directive.argument(1);
+            let known = all.entry((is_field, directive.argument(0).to_owned()));
+            let known = known.or_insert_with(|| Some(value.to_owned()));
+            if known.as_deref() != Some(value) {
+                *known = None;
+            }
+        }
+        let mut variables = Variables {
+            texts: HashMap::new(),
+            fields: HashMap::new(),
+            others: BTreeSet::new(),
+        };
+        for ((is_field, name), value) in all {
+            match value {
+                Some(value) if !is_field => drop(variables.texts.insert(name, value)),
+                Some(value) => match value.strip_prefix("$upstream_http_") {
+                    Some(field) => drop(variables.fields.insert(name, field.to_owned())),
+                    None => drop(variables.others.insert(name)),
+                },
+                None if is_field => drop(variables.others.insert(name)),
+                None => {}
+            }
+        }
+        variables
+    }
+
+    /// Replaces the variables of a text that `set` gives a text.
+    pub fn expand(&self, text: &str) -> String {
+        replace(text, |name| self.texts.get(name).cloned())
+    }
+
+    /// Returns the fields of the identity, as in variables, in alphabetical order.
+    pub fn identity(&self) -> BTreeSet<&str> {
+        let all = self.fields.values().map(String::as_str);
+        all.filter(|field| !NO_IDENTITY.contains(field)).collect()
+    }
+}
+
+/// Adds the directives of a block, with those of all blocks in it.
+fn flatten<'d>(block: &'d Directive, all: &mut Vec<&'d Directive>) {
+    for directive in block.children() {
+        all.push(directive);
+        flatten(directive, all);
+    }
+}
+
+/// Replaces variables of a text. `value`: returns the text in place of a variable, whose name has its `$`.
+pub(super) fn replace(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let (name, length) = match after.strip_prefix("${").and_then(|braced| braced.split_once('}')) {
+            Some((name, _)) => (format!("${name}"), name.len() + 3),
+            None => {
+                let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+                let end = after[1..].find(is_end).map_or(after.len(), |end| end + 1);
+                (after[..end].to_owned(), end)
+            }
+        };
+        out.push_str(&value(&name).unwrap_or_else(|| after[..length].to_owned()));
+        rest = &after[length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Returns true if a text contains a variable, whose name has its `$`.
+pub(super) fn has_variable(text: &str, variable: &str) -> bool {
+    let is_found = Cell::new(false);
+    replace(text, |name| {
+        is_found.set(is_found.get() || name == variable);
+        None
+    });
+    is_found.get()
+}
