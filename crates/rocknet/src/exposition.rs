@@ -14,6 +14,7 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, Upst
 use self::page::Page;
 use crate::bans::BanCounters;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
+use crate::outcomes::SiteOutcomes;
 
 /// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to limits,
 /// certificates, pools of PHP, and sites with a quota on disk.
@@ -72,13 +73,10 @@ pub struct Totals {
     /// Sites with a quota for stored responses on disk.
     pub stored_disk_sites: Vec<SiteDiskUsage>,
     /// Requests to the cached routes of each site.
-    pub stored_requests: Vec<StoredRequests>,
+    pub stored_requests: Vec<SiteOutcomes>,
     /// Bans of clients.
     pub bans: BanCounters,
 }
-
-/// Requests to the cached routes of a site: its name, and the number of requests for each outcome.
-pub type StoredRequests = (Arc<str>, Vec<(&'static str, u64)>);
 
 /// Writes the metrics.
 pub fn render(measured: &Measured) -> String {
@@ -320,7 +318,7 @@ fn cache_and_log(page: &mut Page, status: &Status) {
     page.counter(name, "", "Lost log records.", status.log_drops);
 }
 
-fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[StoredRequests]) {
+fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[SiteOutcomes]) {
     let help = "Addresses with stored responses in memory.";
     page.gauge("rocknet_stored_addresses", "", help, cache.addresses);
     let help = "Size of the stored responses in memory.";
