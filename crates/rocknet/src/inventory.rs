@@ -10,7 +10,7 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamStat
 
 use crate::certificates::{Authority, Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
-use crate::exposition::{self, LimitSample, Measured, Totals};
+use crate::exposition::{self, Authentication, LimitSample, Measured, Totals};
 use crate::gateway::php::PoolReport;
 use crate::limits::LimitState;
 use crate::metrics::{Metrics, RouteLabel, WorkerCounters};
@@ -34,6 +34,7 @@ pub fn metrics(server: &Server) -> String {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
             stored_requests: server.registries().responses.counters.by_site(),
+            authentication: Authentication::of(&server.registries().auth_counters),
             stored_disk: disk.as_ref().map(|disk| disk.usage()),
             stored_disk_sites: disk.map(|disk| disk.limited_sites()).unwrap_or_default(),
             bans: server.registries().bans.counters(),
