@@ -2,6 +2,7 @@
 
 mod access_log;
 mod application;
+mod auth;
 mod autobahn;
 mod browser;
 mod clients;
@@ -59,7 +60,7 @@ pub struct Options {
     /// name one of the steps
     #[arg(long, value_name = "FOLDER")]
     pictures: Option<PathBuf>,
-    /// Folder that gets a page with the results of the step http-cache, such as docs/conformance
+    /// Folder that gets pages with the results of the steps http-cache and auth, such as docs/conformance
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
 }
@@ -95,6 +96,8 @@ enum Step {
     Hpack,
     /// The npm package http-cache-tests against the response cache
     HttpCache,
+    /// Forward authentication with oauth2-proxy, and logins by OpenID Connect at mockoidc and oidc-provider
+    Auth,
     /// Clients of other projects over HTTP/3: aioquic, h3i, pylsqpack, quic-go and Chromium
     H3,
     /// WordPress over HTTP/2 with its own MariaDB
@@ -192,6 +195,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if is_selected(Step::HttpCache) {
         let results = options.results.as_deref();
         steps.step("http-cache", || http_cache::run(&program, results));
+    }
+    if is_selected(Step::Auth) {
+        let results = options.results.as_deref();
+        steps.step("auth", || auth::run(&program, results));
     }
     if is_selected(Step::H3) {
         for (name, work) in http3::PARTS {

@@ -53,11 +53,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
-use counters::SiteCounters;
+use counters::Counted;
 use disk::DiskStore;
 use fill::{FillBudget, SiteFills};
 use flight::Flights;
 use purge::{Purge, PurgeSet};
+use rocknet_handler::outcomes::SiteCounters;
 use store::{MemoryStore, Resource};
 use stored::StoredResponse;
 use url_changes::UrlChanges;
@@ -76,7 +77,7 @@ pub struct Responses {
     /// Share of each site in this limit, by the name of the site. Only the routes own the values.
     fills: Mutex<HashMap<Box<str>, Weak<SiteFills>>>,
     /// Counters of requests to cached routes, by site.
-    pub counters: SiteCounters,
+    pub counters: SiteCounters<Counted>,
     /// Number that each purge and each invalidation increases, so that responses requested before are recognized.
     changes: AtomicU64,
     /// Last changes of URLs whose responses have keys made by templates, by the name of the site. Each site has a table

@@ -56,6 +56,7 @@ pub mod harden;
 pub mod headers;
 pub mod interim;
 pub mod open_file;
+pub mod outcomes;
 pub mod port_exhaustion;
 pub mod preload;
 pub mod request_body;

@@ -1,5 +1,6 @@
 //! Metrics in the text format of OpenMetrics 1.0, which Prometheus reads.
 
+mod authentication;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,10 @@ use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, Status, Upst
 use self::page::Page;
 use crate::bans::BanCounters;
 use crate::metrics::{Counter, Histogram, RouteCounters, RouteLabel};
+use crate::outcomes::SiteOutcomes;
+
+pub use self::authentication::Authentication;
+use self::authentication::{authentication, outcomes};
 
 /// Maximum number of upstreams that have samples, so that the output is bounded. The same maximum applies to limits,
 /// certificates, pools of PHP, and sites with a quota on disk.
@@ -72,13 +77,12 @@ pub struct Totals {
     /// Sites with a quota for stored responses on disk.
     pub stored_disk_sites: Vec<SiteDiskUsage>,
     /// Requests to the cached routes of each site.
-    pub stored_requests: Vec<StoredRequests>,
+    pub stored_requests: Vec<SiteOutcomes>,
+    /// Forward authentication, logins and signed URLs.
+    pub authentication: Authentication,
     /// Bans of clients.
     pub bans: BanCounters,
 }
-
-/// Requests to the cached routes of a site: its name, and the number of requests for each outcome.
-pub type StoredRequests = (Arc<str>, Vec<(&'static str, u64)>);
 
 /// Writes the metrics.
 pub fn render(measured: &Measured) -> String {
@@ -99,6 +103,7 @@ pub fn render(measured: &Measured) -> String {
     );
     let (disk, disk_sites) = (&measured.totals.stored_disk, &measured.totals.stored_disk_sites);
     stored_on_disk(&mut page, disk.as_ref(), disk_sites);
+    authentication(&mut page, &measured.totals.authentication);
     bans(&mut page, &measured.totals.bans);
     reloads(&mut page, measured);
     spans(&mut page, measured.totals.spans);
@@ -320,19 +325,13 @@ fn cache_and_log(page: &mut Page, status: &Status) {
     page.counter(name, "", "Lost log records.", status.log_drops);
 }
 
-fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[StoredRequests]) {
+fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[SiteOutcomes]) {
     let help = "Addresses with stored responses in memory.";
     page.gauge("rocknet_stored_addresses", "", help, cache.addresses);
     let help = "Size of the stored responses in memory.";
     page.gauge("rocknet_stored_bytes", "bytes", help, cache.bytes);
     let help = "Requests to routes with a response cache, by outcome.";
-    page.family("rocknet_stored_requests", "counter", "", help);
-    for (site, outcomes) in requests {
-        for (outcome, count) in outcomes {
-            let labels = [("site", &**site), ("outcome", outcome)];
-            page.sample("rocknet_stored_requests_total", &labels, count);
-        }
-    }
+    outcomes(page, "rocknet_stored_requests", help, "outcome", requests);
     let help = "Hits that a worker sent without a lookup, because they are frequent.";
     page.counter("rocknet_stored_ready_hits", "", help, cache.ready_hits);
 }

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rocknet_cache::Responses;
-use rocknet_cache::counters::{Counted, Counters};
 use rocknet_config::model::{self, Amount, HostPattern, Mode};
 use rocknet_control::route::RouteTraffic;
 use rocknet_control::{CertificateSummary, PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
 use crate::certificates::{Authority, Certificate, CertificateStore, SecureSite};
 use crate::clock::uptime_ms;
-use crate::exposition::{self, LimitSample, Measured, StoredRequests, Totals};
+use crate::exposition::{self, Authentication, LimitSample, Measured, Totals};
 use crate::gateway::php::PoolReport;
 use crate::limits::LimitState;
 use crate::metrics::{Metrics, RouteLabel, WorkerCounters};
@@ -35,7 +33,8 @@ pub fn metrics(server: &Server) -> String {
         totals: Totals {
             failed_reloads: server.failed_reloads(),
             spans: (spans.exported(), spans.dropped()),
-            stored_requests: stored_requests(&server.registries().responses),
+            stored_requests: server.registries().responses.counters.by_site(),
+            authentication: Authentication::of(&server.registries().auth_counters),
             stored_disk: disk.as_ref().map(|disk| disk.usage()),
             stored_disk_sites: disk.map(|disk| disk.limited_sites()).unwrap_or_default(),
             bans: server.registries().bans.counters(),
@@ -83,22 +82,6 @@ fn totals(metrics: &Metrics) -> Totals {
         panics: sum(|worker| worker.panics.get()),
         ..Totals::default()
     }
-}
-
-/// Returns the requests to the cached routes of each site.
-fn stored_requests(responses: &Responses) -> Vec<StoredRequests> {
-    let outcomes = [
-        ("hit", Counted::Hit),
-        ("stale", Counted::Stale),
-        ("collapsed", Counted::Collapsed),
-        ("miss", Counted::Miss),
-        ("bypass", Counted::Bypass),
-    ];
-    let of_site = |(site, counters): (Arc<str>, Arc<Counters>)| {
-        let of_outcome = |(name, outcome)| (name, counters.sum(outcome));
-        (site, outcomes.map(of_outcome).to_vec())
-    };
-    responses.counters.by_site().into_iter().map(of_site).collect()
 }
 
 /// Returns the pools of PHP that the server runs.

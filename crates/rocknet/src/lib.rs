@@ -49,8 +49,8 @@ pub use rocknet_certificates::trust;
 pub use rocknet_files as files;
 pub use rocknet_gateway as gateway;
 pub use rocknet_handler::{
-    address, background, clock, exchange, fixed, forwarded, headers, interim, open_file, preload, response, route,
-    services, spool, start_limiter, tunnel, upgrade, values,
+    address, background, clock, exchange, fixed, forwarded, headers, interim, open_file, outcomes, preload, response,
+    route, services, spool, start_limiter, tunnel, upgrade, values,
 };
 pub use rocknet_log as log;
 pub use rocknet_pages as pages;

@@ -1,5 +1,6 @@
 //! Counters of the server. Each worker has its own counters, and a reader adds them up.
 
+mod auth_counters;
 mod counter;
 mod histogram;
 mod labels;
@@ -17,6 +18,7 @@ use std::time::Instant;
 
 use rocknet_control::status::IntervalLoad;
 
+pub use self::auth_counters::{AuthCounters, ForwardOutcome, LoginOutcome, RejectedSession, SignedUrlOutcome};
 pub use self::counter::{Counter, CounterMap, Merge};
 pub use self::histogram::{BucketCounts, Histogram};
 pub use self::labels::{OTHER, RouteLabel, RouteLabels};

@@ -11,6 +11,7 @@
 //!              ├─ responses   stored responses of proxies and applications; thread rn-responses, which writes to disk,
 //!              │              and threads that read there
 //!              ├─ access      verified passwords, and clients that guess passwords
+//!              ├─ auth_counters  outcomes of forward authentication, logins and signed URLs
 //!              ├─ oidc        keys of cookies, and providers of logins; thread rn-oidc
 //!              ├─ bans        banned clients, and offences of clients; thread rn-bans
 //!              ├─ url_keys    key of signed URLs, which the server generates
@@ -58,7 +59,7 @@ use crate::gateway::gateway::Backends;
 use crate::gateway::php;
 use crate::handler::controller::Libraries;
 use crate::limits::{LimitRegistry, LimitSecrets};
-use crate::metrics::RouteLabels;
+use crate::metrics::{AuthCounters, RouteLabels};
 use crate::oidc::OidcRegistry;
 use crate::proxy::{Dialer, Upstreams};
 use crate::qlog::QlogWriter;
@@ -83,6 +84,8 @@ pub struct Registries {
     /// State of access control. A reload keeps it, so that verified passwords are not verified again, and clients that
     /// guess passwords remain blocked.
     pub access: Arc<State>,
+    /// Outcomes of forward authentication, logins and signed URLs, by site.
+    pub auth_counters: AuthCounters,
     /// Logins by OpenID Connect. A reload keeps their keys and providers.
     pub oidc: OidcRegistry,
     /// Banned clients, and offences of clients. A reload keeps them.
@@ -143,6 +146,7 @@ impl Registries {
             folders: Arc::new(OpenFolders::new(most_open_folders())),
             responses: Arc::default(),
             access: State::new(limit_secrets.access_key()),
+            auth_counters: AuthCounters::default(),
             oidc: OidcRegistry::default(),
             bans: Arc::new(Bans::new(limit_secrets.seed.clone())),
             url_keys: UrlKeyStore::default(),

@@ -11,6 +11,8 @@ use std::rc::Rc;
 const TIMEOUT_SECONDS: &str = "120";
 /// Properties of a response that curl prints after the body, one per line.
 const WRITE_OUT: &str = "%{http_version}\n%{http_code}\n%{redirect_url}\n%{content_type}\n";
+/// Name of the file with the cookies.
+const COOKIES: &str = "cookies";
 /// Maximum characters of a wrong page in an error: enough to find the reason.
 const MAX_SHOWN: usize = 4000;
 
@@ -20,6 +22,8 @@ pub struct Session {
     roots: PathBuf,
     /// Option of curl for the HTTP version.
     version: &'static str,
+    /// Value of curl's option `--connect-to` if the name of the site does not lead to the server.
+    connect_to: Option<String>,
 }
 
 /// Response of a page.
@@ -40,7 +44,34 @@ impl Session {
             folder: Rc::new(tempfile::tempdir()?),
             roots: state.join("local/ca.pem"),
             version: "--http2",
+            connect_to: None,
         })
+    }
+
+    /// Starts a session with a site of `server` at the default port of HTTPS, where the URLs of the site have no port.
+    pub fn of_site(name: &str, server: &TestServer, state: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            url: format!("https://{name}"),
+            connect_to: Some(format!("{name}:443:127.0.0.1:{}", server.port()?)),
+            ..Self::new(server, state)?
+        })
+    }
+
+    /// Returns a session with a copy of the cookies.
+    pub fn copy(&self) -> Result<Self, Failure> {
+        let folder = tempfile::tempdir()?;
+        if self.cookies().exists() {
+            fs::copy(self.cookies(), folder.path().join(COOKIES))?;
+        }
+        Ok(Self {
+            folder: Rc::new(folder),
+            ..self.with_version(self.version)
+        })
+    }
+
+    /// Returns the path of the file with the cookies, in the format of Netscape.
+    pub fn cookies(&self) -> PathBuf {
+        self.folder.path().join(COOKIES)
     }
 
     /// Returns the same session with another HTTP version.
@@ -50,6 +81,7 @@ impl Session {
             folder: Rc::clone(&self.folder),
             roots: self.roots.clone(),
             version,
+            connect_to: self.connect_to.clone(),
         }
     }
 
@@ -90,7 +122,7 @@ impl Session {
 
     /// Returns a curl command that prints the body and the properties of the response.
     pub fn curl(&self, path: &str, options: &[&str]) -> Command {
-        let cookies = self.folder.path().join("cookies");
+        let cookies = self.cookies();
         let mut curl = Command::new("curl");
         curl.args([
             "-sS",
@@ -103,6 +135,9 @@ impl Session {
         ]);
         curl.arg("--cacert").arg(&self.roots);
         curl.arg("-b").arg(&cookies).arg("-c").arg(&cookies);
+        if let Some(target) = &self.connect_to {
+            curl.args(["--connect-to", target]);
+        }
         curl.args(options).arg(self.url(path));
         curl
     }

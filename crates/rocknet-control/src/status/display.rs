@@ -93,6 +93,10 @@ impl fmt::Display for Status {
             let [refused, delayed] = [self.limited.refused, self.limited.delayed].map(text::count);
             row("limits", format!("{refused} requests refused, {delayed} delayed"))?;
         }
+        if self.auth_errors > 0 {
+            let errors = text::count(self.auth_errors);
+            row("auth", format!("{errors} failures of authorities and login providers"))?;
+        }
         row("sent", text::bytes(self.bytes_sent))?;
         for (index, durations) in self.durations.iter().take(DURATIONS_SHOWN).enumerate() {
             let SiteDurations {
@@ -265,6 +269,7 @@ mod tests {
                 },
             ],
             limited: LimitedRequests::default(),
+            auth_errors: 0,
             bans: 0,
             duration_counts: vec![1, 2],
             cache: Cache {
@@ -332,6 +337,7 @@ reloads      3
                 refused: 2_000,
                 delayed: 3,
             },
+            auth_errors: 1_001,
             log_drops: 1_000,
             last_reload_error: Some("rocknet.toml:3:1: unknown key `rot`\n  \u{1b}[31mdid you mean `root`?".into()),
             ..sample()
@@ -341,6 +347,7 @@ reloads      3
             "workers      1 thread, restarts after failures: 3\n",
             "tunnels      1,000 open\n",
             "limits       2,000 requests refused, 3 delayed\n",
+            "auth         1,001 failures of authorities and login providers\n",
             "log          1,000 records lost: the disk or pipe is too slow, or full\n",
             "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",
         ] {

@@ -6,7 +6,7 @@ use rocknet_proto::Status as HttpStatus;
 use rocknet_control::status::{ProtocolConnections, Protocols};
 
 use super::*;
-use crate::metrics::{CountedResponse, LocalCounters, Metrics, RouteLabels};
+use crate::metrics::{AuthCounters, CountedResponse, LocalCounters, Metrics, RouteLabels};
 
 /// Returns the counters of a route after responses with these durations in microseconds.
 fn counters(durations_us: &[u64]) -> RouteCounters {
@@ -76,6 +76,12 @@ fn everything() -> Measured {
         key: "{client.ip}".into(),
         requests: [3, 2, 0],
     };
+    let auth_counters = AuthCounters::default();
+    let site = Arc::<str>::from("a.test");
+    auth_counters.forward.of_site(&site);
+    auth_counters.logins.of_site(&site);
+    auth_counters.sessions.of_site(&site);
+    auth_counters.signed_urls.of_site(&site);
     // The durations are on both sides of the bounds 64 µs and 1,024 µs, and one is above the last bound of 67 s.
     Measured {
         status,
@@ -87,6 +93,7 @@ fn everything() -> Measured {
                 ("a.test".into(), vec![("hit", 7), ("miss", 2)]),
                 ("b.test".into(), vec![("hit", 1), ("miss", 0)]),
             ],
+            authentication: Authentication::of(&auth_counters),
             stored_disk: Some(DiskUsage::default()),
             bans: BanCounters {
                 by_offence: vec![("logins", 2)],
@@ -119,6 +126,11 @@ fn metrics_are_written_in_families() {
         "rocknet_tls_handshakes_total{result=\"resumed\"} 4\n",
         "rocknet_stored_requests_total{site=\"a.test\",outcome=\"hit\"} 7\n",
         "rocknet_stored_requests_total{site=\"b.test\",outcome=\"miss\"} 0\n",
+        "# TYPE rocknet_forward_auth_queries counter\n",
+        "rocknet_forward_auth_queries_total{site=\"a.test\",outcome=\"timeout\"} 0\n",
+        "rocknet_oidc_logins_total{site=\"a.test\",outcome=\"begun\"} 0\n",
+        "rocknet_oidc_rejected_sessions_total{site=\"a.test\",reason=\"expired\"} 0\n",
+        "rocknet_signed_urls_total{site=\"a.test\",outcome=\"admitted\"} 0\n",
         "rocknet_upstream_up{upstream=\"http://u:1\"} 1\nrocknet_upstream_up{upstream=\"http://u:2\"} 0\n",
         "rocknet_upstream_requests{upstream=\"http://u:1\"} 4\n",
         "rocknet_upstream_response_duration_seconds_bucket{upstream=\"http://u:1\",le=\"4.194304\"} 1\n",

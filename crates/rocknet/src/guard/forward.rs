@@ -33,6 +33,8 @@ use crate::forwarded;
 use crate::handler::{Handler, HandlerOutput};
 use crate::interim::InterimSender;
 use crate::log::throttle::Cause;
+use crate::metrics::ForwardOutcome;
+use crate::outcomes::OutcomeCounters;
 use crate::proxy::{Proxy, ProxyHandler};
 use crate::response::{Body, ErrorPage, FieldList, Response};
 use crate::route::Route;
@@ -65,6 +67,7 @@ struct ForwardAuthority {
     timeout: Duration,
     /// Identity of clients that are admitted without a query.
     anonymous: Arc<Identity>,
+    counters: Arc<OutcomeCounters<ForwardOutcome>>,
 }
 
 /// Creates the authority of a route; `None` if it has none.
@@ -143,10 +146,12 @@ impl ForwardAuthority {
             user_field: model.user_field.as_str().into(),
             sign_in: model.sign_in.as_ref().map(SignInPage::new).transpose()?,
             timeout: model.timeout,
+            counters: route.registries.auth_counters.forward.of_site(route.site),
         })
     }
 
-    /// Sends a query, and evaluates its response. `page`: target of the redirect of a client that has to sign in.
+    /// Sends a query, evaluates its response, and counts it. `page`: target of the redirect of a client that has to
+    /// sign in.
     async fn query(self: Arc<Self>, exchange: Exchange, page: Option<String>) -> Admission {
         let services = Rc::clone(&exchange.services);
         let deadline = services.wheel.deadline();
@@ -157,10 +162,12 @@ impl ForwardAuthority {
             Poll::Pending => Poll::Pending,
             Poll::Ready(admission) => Poll::Ready(Some(admission)),
         });
-        result.await.unwrap_or_else(|| {
+        let admission = result.await.unwrap_or_else(|| {
             self.log("the authority of `forward` takes longer than `timeout`");
             Err(Box::new(fixed::error(Status::GATEWAY_TIMEOUT)))
-        })
+        });
+        self.counters.count(&services, ForwardOutcome::of(&admission));
+        admission
     }
 
     async fn admit(&self, exchange: Exchange, page: Option<String>) -> Admission {

@@ -27,6 +27,7 @@ use rocknet_proto::status::Status;
 use super::authenticator::Authenticator;
 use super::route::GuardRoute;
 use crate::fixed;
+use crate::metrics::RejectedSession;
 
 use client::OidcClient;
 use responses::uncached;
@@ -58,7 +59,7 @@ impl OidcLogin {
     fn new(model: &Oidc, route: &GuardRoute<'_>) -> OidcLogin {
         let server = Arc::clone(&route.route.server);
         OidcLogin {
-            client: Arc::new(OidcClient::new(model, route.site, server, &route.registries.oidc)),
+            client: Arc::new(OidcClient::new(model, route.site, server, route.registries)),
             rules: IdentityRules {
                 users: model.users.clone(),
                 emails: model.emails.clone(),
@@ -84,11 +85,12 @@ impl Authenticator for OidcLogin {
             return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
         };
         match self.client.session(&scope) {
-            Some(session) if self.rules.admit(&session) => {
+            Ok(session) if self.rules.admit(&session) => {
                 let cookies = self.client.renewal(&session, &scope, context.services);
                 Check::Decided(Ok(identity::admitted(&session, cookies)))
             }
-            Some(session) => {
+            Ok(session) => {
+                self.client.sessions.count(context.services, RejectedSession::Forbidden);
                 let logout = &self.client.settings.logout;
                 let hint = format!(
                     "You are logged in as {}. To log in as another user, open {logout} first.",
@@ -97,8 +99,13 @@ impl Authenticator for OidcLogin {
                 let page = fixed::error_with_hint(Status::FORBIDDEN, Some(&hint));
                 Check::Decided(Err(Box::new(fixed::replaceable(uncached(page)))))
             }
-            None if login::is_navigation(context.request) => login::begin(&self.client, &scope, context),
-            None => {
+            Err(rejected) => {
+                if let Some(reason) = rejected {
+                    self.client.sessions.count(context.services, reason);
+                }
+                if login::is_navigation(context.request) {
+                    return login::begin(&self.client, &scope, context);
+                }
                 // RFC 9110 §15.5.2 requires the field. Browsers know no scheme for a login by pages.
                 let response = fixed::error(Status::UNAUTHORIZED).with("WWW-Authenticate", "Cookie realm=\"oidc\"");
                 Check::Decided(Err(Box::new(uncached(response))))

@@ -17,6 +17,8 @@ use super::authenticator::Authenticator;
 use super::route::GuardRoute;
 use crate::exchange::Client;
 use crate::fixed;
+use crate::metrics::SignedUrlOutcome;
+use crate::outcomes::OutcomeCounters;
 use crate::signed_url::{PARAMETER, SignedRequest, SigningKeys, Verdict, split_parameter};
 use crate::url_keys;
 use crate::values::origin_target;
@@ -24,6 +26,7 @@ use crate::values::origin_target;
 /// Verifies the signatures of the URLs of a route.
 struct SignedUrlGuard {
     keys: SigningKeys,
+    counters: Arc<OutcomeCounters<SignedUrlOutcome>>,
 }
 
 /// Target of a request as received. Guards of further routes get the request without its signature.
@@ -41,7 +44,9 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticato
 
 impl Authenticator for SignedUrlGuard {
     fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check {
-        Check::Decided(self.decide(context))
+        let (outcome, admission) = self.decide(context);
+        self.counters.count(context.services, outcome);
+        Check::Decided(admission)
     }
 
     fn anonymous(&self, context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
@@ -61,13 +66,15 @@ impl SignedUrlGuard {
                 tracing::error!(site = %route.site, route = %route.pattern, "signed URLs are refused: {error}");
                 SigningKeys::new(&[])
             }),
+            counters: route.registries.auth_counters.signed_urls.of_site(route.site),
         }
     }
 
     /// Admits a request with a valid signature.
-    fn decide(&self, context: &GuardContext<'_>) -> Admission {
+    fn decide(&self, context: &GuardContext<'_>) -> (SignedUrlOutcome, Admission) {
         if self.keys.is_empty() {
-            return Err(Box::new(fixed::error(Status::SERVICE_UNAVAILABLE)));
+            let response = fixed::error(Status::SERVICE_UNAVAILABLE);
+            return (SignedUrlOutcome::Error, Err(Box::new(response)));
         }
         let received = context.held.find(|target: &ReceivedTarget| Some(target.0.clone()));
         let request = context.request;
@@ -92,16 +99,20 @@ impl SignedUrlGuard {
                 if received.is_none() {
                     context.held.keep(ReceivedTarget(target.into()));
                 }
-                Ok(SignedUrlGuard::without_signature(context, Admitted::default()))
+                let admitted = SignedUrlGuard::without_signature(context, Admitted::default());
+                (SignedUrlOutcome::Admitted, Ok(admitted))
             }
             // A page of the route can state that the link has expired. A gallery that was open for too long requests
             // many of them.
             Verdict::Expired => {
                 let mut response = fixed::error(Status::GONE).with("Cache-Control", "no-store");
                 response.is_no_offence = true;
-                Err(Box::new(response))
+                (SignedUrlOutcome::Expired, Err(Box::new(response)))
             }
-            Verdict::Invalid => Err(Box::new(fixed::error(Status::FORBIDDEN))),
+            Verdict::Invalid => {
+                let response = fixed::error(Status::FORBIDDEN);
+                (SignedUrlOutcome::Invalid, Err(Box::new(response)))
+            }
         }
     }
 

@@ -51,6 +51,7 @@ impl Server {
             bans: self.shared.registries.bans.active(),
             log_drops: self.shared.logger.drops(),
             limited: self.shared.registries.limits.requests(),
+            auth_errors: self.shared.registries.auth_counters.errors(),
             response_cache: report::response_cache(&self.shared.registries.responses, &self.metrics),
             http3_ports,
             ..report::status(

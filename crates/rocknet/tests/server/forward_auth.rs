@@ -1,5 +1,6 @@
 //! Forward authentication: an authority decides about requests (`auth = { forward = "…" }`).
 
+mod counters;
 mod identities;
 mod queries;
 

@@ -4,6 +4,7 @@ mod applications;
 mod behind_proxy;
 mod callbacks;
 mod cookies;
+mod counters;
 mod lifetimes;
 mod provider;
 mod sessions;

@@ -217,6 +217,44 @@ fn signatures_reach_neither_upstreams_nor_the_cache() {
 }
 
 #[test]
+fn verifications_are_counted_by_outcome() {
+    let text = format!(
+        "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n{SIGNED}\n\
+         [site.default.route.\"/v/*\"]\nauth = false\n"
+    );
+    let server = Running::start(folder(), &text);
+    let all = || {
+        ["admitted", "expired", "invalid", "error"].map(|outcome| {
+            let sample = format!("rocknet_signed_urls_total{{site=\"default\",outcome=\"{outcome}\"}}");
+            super::metrics::value(&server, &sample).unwrap()
+        })
+    };
+    let mut expected = [0.0; 4];
+    assert_eq!(all(), expected);
+    for (line, index) in [
+        (signed("GET /dl/b.txt"), Some(0)),
+        // An index file is not verified on its own.
+        (signed("GET /dl/"), Some(0)),
+        (signed_by(&key(), "GET /dl/b.txt", -1, |_| {}), Some(1)),
+        (signed("GET /dl/b.txt").replace("/b", "/a"), Some(2)),
+        ("GET /dl/b.txt".to_owned(), Some(2)),
+        ("GET /v/1/seg.ts".to_owned(), None),
+    ] {
+        let responses = fetch(&server, &line, &[], "");
+        if let Some(index) = index {
+            expected[index] += responses.len() as f64;
+        }
+        assert_eq!(all(), expected, "{line}");
+    }
+    // The route has no usable key any more.
+    server.folder.write("url.keys", "short");
+    server.reload(&text).unwrap();
+    assert_eq!(server.fetch(&signed("GET /dl/b.txt"), &[]).status, 503);
+    expected[3] = 1.0;
+    assert_eq!(all(), expected);
+}
+
+#[test]
 fn expired_urls_lead_to_no_ban() {
     let text = format!(
         "{SERVER}[ban]\nnot_found = \"2/1m\"\nrefused = \"3/1m\"\nexempt = []\n\

@@ -17,6 +17,7 @@ use super::responses::{unavailable, uncached, with_cookies};
 use super::scope::RequestScope;
 use crate::bans::{Bans, Offence};
 use crate::fixed;
+use crate::metrics::LoginOutcome;
 use crate::oidc::{FetchRequest, ProviderFailure};
 use crate::response::Response;
 use crate::services::Services;
@@ -85,12 +86,14 @@ pub(super) fn respond(
     let begun = clients
         .iter()
         .find_map(|client| Some((client, client.pending_login(state, scope)?)));
+    let begun = begun.filter(|(client, (login, _))| client.used_states.record(&login.state));
     let Some((client, (login, deletion))) = begun else {
+        // All clients of a site count together.
+        if let Some(client) = clients.first() {
+            client.logins.count(context.services, LoginOutcome::Failed);
+        }
         return refuse(not_begun());
     };
-    if !client.used_states.record(&login.state) {
-        return refuse(not_begun());
-    }
     let (client, services, bans) = (Arc::clone(client), Rc::clone(context.services), Arc::clone(bans));
     let address = context.client;
     let work = Work {
@@ -108,6 +111,8 @@ pub(super) fn respond(
             bans.offend(address, Offence::Login);
         }
         let response = work.respond(&client, result, &services);
+        let outcome = LoginOutcome::of_callback(response.status.code());
+        client.logins.count(&services, outcome);
         Err(Box::new(private(with_cookies(response, &deletion))))
     }))
 }

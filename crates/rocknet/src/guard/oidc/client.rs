@@ -11,7 +11,10 @@ use tracing::Level;
 
 use super::scope::RequestScope;
 use crate::log::throttle::Cause;
-use crate::oidc::{CookieKeys, OidcRegistry, Provider, UsedStates};
+use crate::metrics::{LoginOutcome, RejectedSession};
+use crate::oidc::{CookieKeys, Provider, UsedStates};
+use crate::outcomes::OutcomeCounters;
+use crate::registries::Registries;
 use crate::route::ServerSettings;
 use crate::services::Services;
 
@@ -28,6 +31,10 @@ pub(super) struct OidcClient {
     pub claims: ClaimNames,
     pub provider: Arc<Provider>,
     pub used_states: Arc<UsedStates>,
+    /// Logins of the site.
+    pub logins: Arc<OutcomeCounters<LoginOutcome>>,
+    /// Requests to the site that their session does not admit.
+    pub sessions: Arc<OutcomeCounters<RejectedSession>>,
     keys: Arc<CookieKeys>,
     /// Identifies the settings on which the contents of a session depend. A cookie of other settings is not opened.
     cookie_kind: CookieKind,
@@ -35,7 +42,8 @@ pub(super) struct OidcClient {
 
 impl OidcClient {
     /// Prepares a client.
-    pub fn new(model: &Oidc, site: &Arc<str>, server: Arc<ServerSettings>, registry: &OidcRegistry) -> OidcClient {
+    pub fn new(model: &Oidc, site: &Arc<str>, server: Arc<ServerSettings>, registries: &Registries) -> OidcClient {
+        let (registry, counters) = (&registries.oidc, &registries.auth_counters);
         let secret = model.client_secret.as_ref();
         let scope = model.scopes.join(" ");
         let trust = if model.trust_email { "trusted" } else { "verified" };
@@ -60,6 +68,8 @@ impl OidcClient {
             },
             provider: registry.provider(&model.issuer),
             used_states: Arc::clone(&registry.used_states),
+            logins: counters.logins.of_site(site),
+            sessions: counters.sessions.of_site(site),
             keys: Arc::clone(&registry.keys),
             cookie_kind,
             settings: model.clone(),
@@ -77,14 +87,29 @@ impl OidcClient {
         self.cookie_kind.has_name(name)
     }
 
-    /// Returns the session of a request, if it is valid.
-    pub fn session(&self, scope: &RequestScope<'_>) -> Option<LoginSession> {
+    /// Returns the session of a request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the request has no session, or one that is not valid, for the reason in the error.
+    pub fn session(&self, scope: &RequestScope<'_>) -> Result<LoginSession, Option<RejectedSession>> {
         let name = self.cookie_kind.session_name(scope.is_secure);
-        let sealed = cookies::read(&scope.cookies, &name)?;
-        let context = self.cookie_kind.context(&name);
-        let session = LoginSession::parse(&self.keys.ring()?.open(&context, &sealed, scope.now)?)?;
+        let Some(session) = self.open_session(&name, scope) else {
+            let is_sent = cookies::pairs(&scope.cookies).any(|(own, _)| own == name.as_bytes());
+            return Err(is_sent.then_some(RejectedSession::Invalid));
+        };
         let (lifetime, idle) = self.times();
-        session.remaining(scope.now, lifetime, idle).map(|_| session)
+        match session.remaining(scope.now, lifetime, idle) {
+            Some(_) => Ok(session),
+            None => Err(Some(RejectedSession::Expired)),
+        }
+    }
+
+    /// Decrypts the session of a request. `name`: name of its cookie.
+    fn open_session(&self, name: &str, scope: &RequestScope<'_>) -> Option<LoginSession> {
+        let sealed = cookies::read(&scope.cookies, name)?;
+        let context = self.cookie_kind.context(name);
+        LoginSession::parse(&self.keys.ring()?.open(&context, &sealed, scope.now)?)
     }
 
     /// Returns the `Set-Cookie` fields that renew a session, if that is due.

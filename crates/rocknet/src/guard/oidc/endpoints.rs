@@ -30,7 +30,7 @@ pub fn endpoints<'s>(
 ) -> Option<Arc<dyn Guard>> {
     let mut clients: Vec<Arc<OidcClient>> = Vec::new();
     for model in settings.filter_map(|settings| settings.oidc.as_ref()) {
-        let client = OidcClient::new(model, site, Arc::clone(server), &registries.oidc);
+        let client = OidcClient::new(model, site, Arc::clone(server), registries);
         if !clients.iter().any(|other| other.is_same(&client)) {
             clients.push(Arc::new(client));
         }

@@ -15,6 +15,7 @@ use super::deadline::within;
 use super::responses::{unavailable, uncached, with_cookies};
 use super::scope::RequestScope;
 use crate::fixed;
+use crate::metrics::LoginOutcome;
 use crate::oidc::ProviderFailure;
 use crate::response::Response;
 use crate::services::Services;
@@ -51,17 +52,21 @@ pub(super) fn begin(client: &Arc<OidcClient>, scope: &RequestScope<'_>, context:
     let begun = PendingLogin::begin(redirect_uri, target, |label| client.has_login(label, scope), scope.now)
         .and_then(|login| client.login_cookies(&login, scope).map(|cookies| (login, cookies)));
     let Some((login, cookies)) = begun else {
+        client.logins.count(context.services, LoginOutcome::Error);
         return Check::Decided(Err(Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))));
     };
     if let Some(metadata) = client.provider.current_metadata() {
+        client.logins.count(context.services, LoginOutcome::Begun);
         return Check::Decided(Err(Box::new(redirect(client, &login, &cookies, &metadata))));
     }
     let (client, services) = (Arc::clone(client), Rc::clone(context.services));
     Check::Deferred(Box::pin(async move {
-        Err(Box::new(match metadata(&client, &services).await {
-            Ok(metadata) => redirect(&client, &login, &cookies, &metadata),
-            Err(failure) => unavailable(&client, &failure),
-        }))
+        let (outcome, response) = match metadata(&client, &services).await {
+            Ok(metadata) => (LoginOutcome::Begun, redirect(&client, &login, &cookies, &metadata)),
+            Err(failure) => (LoginOutcome::Error, unavailable(&client, &failure)),
+        };
+        client.logins.count(&services, outcome);
+        Err(Box::new(response))
     }))
 }
 

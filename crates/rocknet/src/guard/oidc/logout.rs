@@ -45,7 +45,7 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
     }
     let forget = |client: &&Arc<OidcClient>| client.forget_session(scope);
     let cookies: Vec<String> = clients.iter().flat_map(forget).collect();
-    let with_session = clients.iter().find(|client| client.session(scope).is_some());
+    let with_session = clients.iter().find(|client| client.session(scope).is_ok());
     let Some(client) = with_session.or(clients.first()) else {
         return decided(fixed::error(Status::NOT_FOUND));
     };

@@ -8,13 +8,13 @@ use rocknet_oidc::{CookieKind, KeyRing, LoginSession};
 use super::*;
 
 /// The cookies of sessions at a server.
-struct SessionCookies {
+pub(super) struct SessionCookies {
     ring: KeyRing,
     kind: CookieKind,
 }
 
 impl SessionCookies {
-    fn of(server: &Running, provider: &Provider) -> SessionCookies {
+    pub(super) fn of(server: &Running, provider: &Provider) -> SessionCookies {
         let stored = std::fs::read(server.folder.path("state/oidc/keys")).expect("keys in the state folder");
         let (issuer, scopes) = (provider.issuer(), "openid profile email");
         SessionCookies {
@@ -25,7 +25,7 @@ impl SessionCookies {
 
     /// Returns a browser with a session whose login was `created` seconds ago, and whose cookie was renewed `seen`
     /// seconds ago.
-    fn browser(&self, created: u64, seen: u64) -> Browser {
+    pub(super) fn browser(&self, created: u64, seen: u64) -> Browser {
         let now = unix_s();
         let session = LoginSession {
             subject: "user-1".to_owned(),
