@@ -11,7 +11,7 @@ use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use super::*;
-use crate::act::FieldId;
+use crate::act::{FieldId, ServiceSwitch};
 use crate::job::{Ending, EndingCause, Job, Poll, Report, StartFailure};
 use crate::model::{Effect, Settings};
 use crate::screen::{Form, Message, Table};
@@ -45,6 +45,29 @@ fn online(sites: usize) -> Model {
         ..Poll::default()
     })));
     model
+}
+
+/// Returns the labels of the buttons in the heading that can be pressed.
+fn labels(model: &Model) -> Vec<String> {
+    let actions = screen(model).actions;
+    actions
+        .into_iter()
+        .filter(|button| button.enabled)
+        .map(|button| button.label)
+        .collect()
+}
+
+/// Returns the label and the effect of the first button of a page about services, which can be pressed.
+fn switch(model: &Model) -> (String, ServiceSwitch) {
+    match screen(model).actions.into_iter().next() {
+        Some(Button {
+            label,
+            act: Act::SwitchService(switch),
+            enabled: true,
+            ..
+        }) => (label, switch),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Returns the message of the page, without the button that copies it.
