@@ -189,8 +189,18 @@ fn findings() -> Vec<Finding> {
 /// Renders a page, and returns its status and text. `fails`: true if the server fails.
 fn page(page: PageKind, query: &str, permission: Permission, fails: bool) -> (u16, String) {
     let server = FakeServer { fails };
-    let rendered = pin!(render(page, query.as_bytes(), permission, "/assets/0", &server, None));
-    match rendered.poll(&mut Context::from_waker(Waker::noop())) {
+    ready(render(page, query.as_bytes(), permission, "/assets/0", &server, None))
+}
+
+/// Renders a page after a refused instruction, and returns its text.
+fn page_after(page: PageKind, notice: Notice) -> String {
+    let server = FakeServer { fails: false };
+    ready(render(page, b"", Permission::Full, "/assets/0", &server, Some(notice))).1
+}
+
+/// Returns the status and the text of a page whose replies are ready.
+fn ready(rendered: impl Future<Output = (Status, String)>) -> (u16, String) {
+    match pin!(rendered).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready((status, text)) => (status.code(), text),
         Poll::Pending => panic!("the replies are ready"),
     }
@@ -206,18 +216,7 @@ fn a_link_does_not_fill_in_instructions() {
     );
 
     let notice = Notice::refused(ApiError::new(400, "no"), b"binary=%2Ftyped%22&module=rocknet_typed");
-    let server = FakeServer { fails: false };
-    let shown = render(
-        PageKind::Maintenance,
-        b"",
-        Permission::Full,
-        "/assets/0",
-        &server,
-        Some(notice),
-    );
-    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("the replies are ready");
-    };
+    let text = page_after(PageKind::Maintenance, notice);
     for kept in [
         "name=\"binary\" value=\"/typed&#34;\"",
         "name=\"module\" value=\"rocknet_typed\"",
@@ -230,18 +229,7 @@ fn a_link_does_not_fill_in_instructions() {
 fn a_refused_ban_or_purge_keeps_the_input() {
     let form = b"what=tag&text=product%22&site=a.test&address=192.0.2.7&time=1&reason=%3Cb%3E";
     let notice = Notice::refused(ApiError::new(400, "no"), form);
-    let server = FakeServer { fails: false };
-    let shown = render(
-        PageKind::Traffic,
-        b"",
-        Permission::Full,
-        "/assets/0",
-        &server,
-        Some(notice),
-    );
-    let Poll::Ready((_, text)) = pin!(shown).poll(&mut Context::from_waker(Waker::noop())) else {
-        panic!("the replies are ready");
-    };
+    let text = page_after(PageKind::Traffic, notice);
     for kept in [
         "<option value=\"tag\" selected>",
         "name=\"text\" value=\"product&#34;\"",
