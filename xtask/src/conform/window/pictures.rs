@@ -147,6 +147,7 @@ fn pages(camera: &Camera<'_>, desk: &Desk<'_>, example: &Example) -> Result<(), 
     for (title, view, wanted) in [
         ("Server", "server", "Worker threads"),
         ("Other servers", "upstreams", "127.0.0.1:3000"),
+        ("Traffic", "traffic", "copies the pictures"),
         ("PHP", "php", "Processes"),
         ("Databases", "databases", "MariaDB"),
         ("Certificates", "certificates", "localhost"),
