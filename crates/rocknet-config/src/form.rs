@@ -34,6 +34,9 @@ pub enum FieldInput {
     Map,
 }
 
+/// Keys of `auth` that authenticate clients in another way than by passwords.
+pub(crate) const OTHER_WAYS: &[&str] = &["forward", "signed", "certificate", "oidc"];
+
 /// Word for certificate files of the operator, in the field `tls`.
 pub const OWN_FILES: Word = Word {
     text: "files",
@@ -69,7 +72,8 @@ pub const FIELDS: &[Field] = &[
     field(&["deny"], "Not these addresses", ACCESS),
     field(&["auth"], "Users with passwords", ACCESS)
         .long("users")
-        .replaced_by(&["forward", "signed", "certificate", "oidc"]),
+        .replaced_by(OTHER_WAYS),
+    field(&["auth", "file"], "File with users and passwords", ACCESS),
     field(&["auth", "forward"], "Server that decides about each request", ACCESS),
     field(&["limit"], "Most requests of a client", ACCESS)
         .long("rate")
@@ -279,6 +283,7 @@ mod tests {
             ("tls", FieldInput::Choice),
             ("fallback", FieldInput::Text),
             ("auth", FieldInput::Map),
+            ("auth.file", FieldInput::Text),
             ("auth.forward", FieldInput::Text),
             ("limit", FieldInput::List),
             ("cors", FieldInput::List),

@@ -176,6 +176,33 @@ pub enum Fix {
     UseFolder(String),
 }
 
+/// Effect of the first button of a page about services on the selected row. The act carries it, so that the button does
+/// what its label says, even if a report has changed the state of the row since the label was drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceSwitch {
+    Drain,
+    /// Ends the drain of a server.
+    Enable,
+    Ban,
+    LiftBan,
+    StartPhp,
+    RestartPhp,
+    StartDatabase,
+    StopDatabase,
+}
+
+impl ServiceSwitch {
+    /// Returns the page that has the button.
+    pub fn page(self) -> PageName {
+        match self {
+            ServiceSwitch::Drain | ServiceSwitch::Enable => PageName::Upstreams,
+            ServiceSwitch::Ban | ServiceSwitch::LiftBan => PageName::Traffic,
+            ServiceSwitch::StartPhp | ServiceSwitch::RestartPhp => PageName::Php,
+            ServiceSwitch::StartDatabase | ServiceSwitch::StopDatabase => PageName::Databases,
+        }
+    }
+}
+
 /// Act of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
@@ -220,9 +247,9 @@ pub enum Act {
     RemoveSite,
     /// Enables the selected website if it is disabled, and disables it otherwise.
     ToggleSite,
-    /// Drains or enables the selected server, bans the selected client or lifts its ban, restarts the selected pool of
-    /// PHP, or starts or stops the selected database.
-    SwitchService,
+    /// Drains or enables the selected server, bans the selected client or lifts its ban, restarts or starts the
+    /// selected pool of PHP, or starts or stops the selected database.
+    SwitchService(ServiceSwitch),
     /// Stops the selected pool of PHP.
     StopService,
     /// Copies what the page offers: the connection string of a database, or a command.

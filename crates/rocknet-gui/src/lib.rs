@@ -13,6 +13,7 @@ pub mod home;
 pub mod job;
 pub mod mailbox;
 pub mod model;
+pub mod navigation_layout;
 pub mod pages;
 pub mod reading_place;
 pub mod screen;

@@ -10,6 +10,7 @@ mod config_state;
 mod databases;
 mod edit_text;
 mod edit_website;
+mod fields;
 mod history;
 mod keys;
 mod logs;

@@ -115,10 +115,11 @@ impl Ways {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn unit(kind: UnitKind, is_active: bool, obstacle: Option<Obstacle>) -> UnitState {
+    /// Returns the state of a unit. Only the service of the computer may ask for a password.
+    pub fn unit(kind: UnitKind, is_active: bool, obstacle: Option<Obstacle>) -> UnitState {
         UnitState {
             kind,
             is_active,

@@ -15,7 +15,7 @@ mod served;
 
 use std::fs;
 
-use desk::{Keyboard, free_port, get, wait};
+use desk::{free_port, get, wait};
 use rocknet_control::Client;
 use rocknet_control::api::Request;
 use rocknet_control::config::Change;
@@ -111,11 +111,7 @@ fn a_conflict_is_not_answered_by_typing() {
         return;
     };
     let keys = &desk.keys;
-    wait("the text opens", || {
-        keys.press(&["ctrl+e"]);
-        let title = Keyboard::xdotool(&desk.display.name, &["getwindowfocus", "getwindowname"])?;
-        title.starts_with("Configuration file").then_some(())
-    });
+    desk.open_text();
     keys.press(&["ctrl+End"]);
     keys.type_text("# mine ");
     let by_hand = desk.text.clone() + "# by hand\n";
@@ -123,8 +119,7 @@ fn a_conflict_is_not_answered_by_typing() {
     wait("the edit is noticed", || {
         keys.type_text(" x ");
         keys.press(&["Return"]);
-        let title = Keyboard::xdotool(&desk.display.name, &["getwindowfocus", "getwindowname"])?;
-        title.starts_with(CONFLICT).then_some(())
+        keys.shows(CONFLICT).then_some(())
     });
     keys.type_text(" and more ");
     keys.press(&["Return", "space", "ctrl+s", "ctrl+l"]);
@@ -151,11 +146,7 @@ fn the_configuration_is_edited_as_text() {
         return;
     };
     let keys = &desk.keys;
-    wait("the text opens", || {
-        keys.press(&["ctrl+e"]);
-        let title = Keyboard::xdotool(&desk.display.name, &["getwindowfocus", "getwindowname"])?;
-        title.starts_with("Configuration file").then_some(())
-    });
+    desk.open_text();
     desk.wait_for_error(false);
     keys.press(&["ctrl+End"]);
     keys.type_text("bro");

@@ -21,12 +21,12 @@ use fltk::enums::Event;
 use fltk::image::SvgImage;
 use fltk::prelude::*;
 use rocknet_gui::act::{Act, FieldId, PageName};
-use rocknet_gui::job::{Inspection, Report, Trouble};
+use rocknet_gui::job::{Report, Trouble};
 use rocknet_gui::model::{Model, Question, Settings};
 use rocknet_gui::screen::Body;
 use rocknet_gui::theme::ThemeChoice;
 use rocknet_gui::words::Language;
-use states::{added, choose, edit, fill, online, states};
+use states::{added, choose, edit, fill, fill_in_folder, online, states};
 use view::window::Window;
 
 /// Set in the process that has a display.
@@ -259,13 +259,7 @@ fn add_website(window: &mut Window, model: &mut Model, seen: &mut HashSet<&'stat
     if model.act(Act::AddSite).is_empty() {
         return;
     }
-    model.act(Act::SetField(FieldId::Folder, "/srv/new".to_owned()));
-    let inspection = Inspection {
-        exists: true,
-        readable: true,
-        ..Inspection::default()
-    };
-    model.report(Report::Inspected("/srv/new".into(), inspection));
+    fill_in_folder(model);
     choose(model, |model, state| {
         window.show(model);
         settle(window);

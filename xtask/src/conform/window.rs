@@ -2,6 +2,7 @@
 //! its budgets.
 
 mod account;
+mod attackers;
 mod budgets;
 mod desk;
 mod example;

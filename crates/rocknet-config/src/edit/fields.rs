@@ -71,6 +71,7 @@ impl Editor {
             ["tls"] => return self.set_encryption(site, text.trim()),
             ["cache"] => return self.set_cache(site, text.trim()),
             ["cache", "ttl"] => return self.set_lifetime(site, text.trim()),
+            ["auth", "file"] => return self.set_password_file(site, text.trim()),
             ["auth", "forward"] => return self.set_authority(site, text.trim()),
             _ => {}
         }

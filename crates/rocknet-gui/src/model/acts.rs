@@ -108,7 +108,7 @@ impl Model {
             Act::DuplicateSite => self.duplicate_site(),
             Act::RemoveSite => self.remove_site(),
             Act::ToggleSite => self.toggle_site(),
-            Act::SwitchService => self.switch_service(),
+            Act::SwitchService(switch) => self.switch_service(switch),
             Act::StopService => self.stop_service(),
             Act::CopyService => self.copy_service(),
             Act::ShowCertificates(view) => {

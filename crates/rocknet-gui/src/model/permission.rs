@@ -43,7 +43,7 @@ impl Model {
             | Act::SetLevel(_)
             | Act::StopService => true,
             // The databases are those of this computer.
-            Act::SwitchService => self.page != PageName::Databases,
+            Act::SwitchService(switch) => switch.page() != PageName::Databases,
             // The settings belong to the window.
             Act::Submit => self.page != PageName::Settings,
             _ => false,

@@ -1,11 +1,11 @@
 //! Acts of the user and reports of the worker about services.
 
 use rocknet_control::ban::NewBan;
-use rocknet_control::{PhpPoolSummary, PhpState, UpstreamState};
+use rocknet_control::{PhpPoolSummary, PhpState};
 
 use super::trouble::trouble_text;
 use super::{Effect, Fetched, Model, Upstream};
-use crate::act::PageName;
+use crate::act::{PageName, ServiceSwitch};
 use crate::job::{Database, DatabaseState, Job, Query, Report, ServiceJob, Trouble, UnitAction};
 use crate::words::fill;
 
@@ -92,48 +92,41 @@ impl Model {
         effects
     }
 
-    /// Returns the job of the button of a page about services: drains or enables the selected server, bans the selected
-    /// client or lifts its ban, restarts or starts the selected pool, or starts or stops the selected database.
-    pub(super) fn switch_service(&mut self) -> Vec<Effect> {
-        let Some(key) = self.selected.get(&(self.page as u8)).cloned() else {
+    /// Returns the job of the button of a page about services for the selected row. The present state of the row does
+    /// not matter: the server, or systemd, refuses what is no longer possible.
+    pub(super) fn switch_service(&mut self, switch: ServiceSwitch) -> Vec<Effect> {
+        let selected = self.selected.get(&(switch.page() as u8)).cloned();
+        // The row that counts further bans has no key.
+        let Some(key) = selected.filter(|key| !key.is_empty()) else {
             return Vec::new();
         };
-        match self.page {
-            PageName::Upstreams => match self.upstream(&key) {
-                Some(upstream) => {
-                    let drains = upstream.summary.state != UpstreamState::Drained;
-                    self.while_online(Job::Service(ServiceJob::Drain(key, drains)))
-                }
-                None => Vec::new(),
-            },
-            PageName::Traffic => match self.is_banned(&key) {
-                Some(true) => self.while_online(Job::Service(ServiceJob::LiftBan(key))),
-                Some(false) => self.while_online(Job::Service(ServiceJob::Ban(NewBan {
-                    address: key,
-                    ..NewBan::default()
-                }))),
-                None => Vec::new(),
-            },
-            PageName::Php => match self.selected_pool().map(|pool| pool.state) {
-                Some(PhpState::Stopped) => self.while_online(Job::Service(ServiceJob::StartPhp(key))),
-                Some(_) => self.while_online(Job::Service(ServiceJob::RestartPhp(key))),
-                None => Vec::new(),
-            },
-            PageName::Databases => {
-                let Some(database) = self.database(&key).filter(|database| !database.unit.is_empty()) else {
-                    return Vec::new();
-                };
-                let action = match self.services.state(database) {
-                    DatabaseState::Running => UnitAction::Stop,
-                    DatabaseState::Stopped | DatabaseState::Failed => UnitAction::Start,
-                    DatabaseState::Changing => return Vec::new(),
-                };
-                let unit = database.unit.clone();
-                self.services.changing.insert(unit.clone());
-                vec![Effect::Job(Job::Service(ServiceJob::Database(unit, action)))]
-            }
-            _ => Vec::new(),
+        let job = match switch {
+            ServiceSwitch::Drain => ServiceJob::Drain(key, true),
+            ServiceSwitch::Enable => ServiceJob::Drain(key, false),
+            ServiceSwitch::Ban => ServiceJob::Ban(NewBan {
+                address: key,
+                ..NewBan::default()
+            }),
+            ServiceSwitch::LiftBan => ServiceJob::LiftBan(key),
+            ServiceSwitch::StartPhp => ServiceJob::StartPhp(key),
+            ServiceSwitch::RestartPhp => ServiceJob::RestartPhp(key),
+            ServiceSwitch::StartDatabase => return self.switch_database(&key, UnitAction::Start),
+            ServiceSwitch::StopDatabase => return self.switch_database(&key, UnitAction::Stop),
+        };
+        self.while_online(Job::Service(job))
+    }
+
+    /// Returns the job that starts or stops a database, unless it is being started or stopped.
+    fn switch_database(&mut self, key: &str, action: UnitAction) -> Vec<Effect> {
+        let Some(database) = self.database(key).filter(|database| !database.unit.is_empty()) else {
+            return Vec::new();
+        };
+        if self.services.state(database) == DatabaseState::Changing {
+            return Vec::new();
         }
+        let unit = database.unit.clone();
+        self.services.changing.insert(unit.clone());
+        vec![Effect::Job(Job::Service(ServiceJob::Database(unit, action)))]
     }
 
     /// Returns the job that stops the selected pool of PHP.

@@ -18,7 +18,8 @@ use super::*;
 use crate::act::{Act, FieldId};
 use crate::job::{Absence, Inspection, Poll, Purpose, Report, StartFailure, Visit};
 use crate::theme;
-use crate::ways::{Obstacle, UnitKind, UnitState};
+use crate::ways::UnitKind;
+use crate::ways::tests::unit;
 
 /// Returns a model that is connected to a server with these websites.
 fn online(names: &[&str]) -> Model {
@@ -288,15 +289,6 @@ fn settings_are_saved_and_take_effect() {
     assert!(matches!(&asked[..], [Job::SaveSettings(text)] if text.contains("language = \"de\"")));
     assert_eq!(model.words().websites, "Websites");
     assert_eq!(model.words().certificates, "Zertifikate");
-}
-
-fn unit(kind: UnitKind, is_active: bool, obstacle: Option<Obstacle>) -> UnitState {
-    UnitState {
-        kind,
-        is_active,
-        may_ask: kind == UnitKind::System,
-        obstacle,
-    }
 }
 
 #[test]

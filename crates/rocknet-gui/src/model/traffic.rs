@@ -57,7 +57,7 @@ mod tests {
     use rocknet_control::response_purge::ResponsePurge;
 
     use super::*;
-    use crate::act::Act;
+    use crate::act::{Act, ServiceSwitch};
     use crate::job::{BanReport, Query, Report};
     use crate::model::{BAN_TIMES, BanForm, Settings};
 
@@ -73,44 +73,48 @@ mod tests {
     }
 
     #[test]
-    fn a_ban_is_lifted_and_a_client_banned_by_the_same_act() {
+    fn a_client_is_banned_or_freed_whatever_its_state_is_by_then() {
         let mut model = online();
         let effects = model.act(Act::Show(PageName::Traffic));
         assert!(effects.contains(&Effect::Job(Job::Watch(Some(Query::Bans)))));
-        assert_eq!(model.act(Act::SwitchService), []);
-        model.report(Report::Bans(Ok(BanReport {
-            total: 1,
-            bans: vec![BanSummary {
-                address: "192.0.2.7".to_owned(),
-                ..BanSummary::default()
-            }],
-            offenders: vec![OffenderSummary {
-                address: "192.0.2.8".to_owned(),
-                ..OffenderSummary::default()
-            }],
-        })));
-        let switched = |model: &mut Model, address: &str| {
-            model.act(Act::Select(address.to_owned()));
-            model.act(Act::SwitchService)
-        };
-        let lift = ServiceJob::LiftBan("192.0.2.7".to_owned());
-        let ban = ServiceJob::Ban(NewBan {
-            address: "192.0.2.8".to_owned(),
+        let [ban, lift] = [ServiceSwitch::Ban, ServiceSwitch::LiftBan].map(Act::SwitchService);
+        assert_eq!(model.act(ban.clone()), [], "no client is selected");
+        let address = "192.0.2.7".to_owned();
+        model.act(Act::Select(address.clone()));
+        let banned = vec![BanSummary {
+            address: address.clone(),
+            ..BanSummary::default()
+        }];
+        let offending = vec![OffenderSummary {
+            address: address.clone(),
+            ..OffenderSummary::default()
+        }];
+        let bans = ServiceJob::Ban(NewBan {
+            address: address.clone(),
             ..NewBan::default()
         });
-        assert_eq!(
-            switched(&mut model, "192.0.2.7"),
-            [Effect::Job(Job::Service(lift.clone()))]
-        );
-        assert_eq!(switched(&mut model, "192.0.2.8"), [Effect::Job(Job::Service(ban))]);
-        assert_eq!(switched(&mut model, "192.0.2.9"), []);
-        assert_eq!(model.report(Report::Served(lift, Ok(String::new()))), []);
+        let lifts = ServiceJob::LiftBan(address);
+        // A ban may begin or end by itself before the press of the button is handled.
+        for (bans_now, offenders) in [(banned, Vec::new()), (Vec::new(), offending), (Vec::new(), Vec::new())] {
+            model.report(Report::Bans(Ok(BanReport {
+                total: bans_now.len() as u64,
+                bans: bans_now,
+                offenders,
+            })));
+            let job = |job: &ServiceJob| [Effect::Job(Job::Service(job.clone()))];
+            assert_eq!(model.act(ban.clone()), job(&bans));
+            assert_eq!(model.act(lift.clone()), job(&lifts));
+        }
+        assert_eq!(model.report(Report::Served(lifts, Ok(String::new()))), []);
         assert!(
             model
                 .notice
                 .as_ref()
                 .is_some_and(|notice| notice.text.contains("192.0.2.7"))
         );
+        // The row that counts further bans is no client.
+        model.act(Act::Select(String::new()));
+        assert_eq!(model.act(ban), []);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use rocknet_control::Mode;
 use rocknet_control::config::Finding;
 
 use super::added;
+use super::fields::field;
 use crate::act::{Act, FieldId, Fix, PageName};
 use crate::model::{Draft, DraftStage, Model, WebsiteKind};
 use crate::screen::{Body, Button, Check, Field, FieldInput, Form, Mark, Screen, Style};
@@ -49,18 +50,6 @@ pub fn screen(model: &Model, draft: &Draft) -> Screen {
 
 fn has_errors(draft: &Draft) -> bool {
     matches!(&draft.checked, Some(Ok(checked)) if !checked.is_valid)
-}
-
-fn field(id: FieldId, label: &str, help: &str, input: FieldInput, text: &str) -> Field {
-    Field {
-        id,
-        label: label.to_owned(),
-        help: help.to_owned(),
-        input,
-        text: text.to_owned(),
-        problem: String::new(),
-        fix: None,
-    }
 }
 
 fn folder(words: &Words, draft: &Draft) -> Field {

@@ -1,7 +1,7 @@
 //! Databases of this computer. The page needs no server.
 
 use super::states;
-use crate::act::Act;
+use crate::act::{Act, ServiceSwitch};
 use crate::job::{Database, DatabaseState};
 use crate::model::{Fetched, Model};
 use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Table, TableRow};
@@ -14,9 +14,9 @@ pub fn screen(model: &Model) -> Screen {
     let has_systemd = matches!(&model.services.databases, Fetched::Loaded(report) if report.has_systemd);
     let has_unit = chosen.is_some_and(|database| !database.unit.is_empty());
     let can_switch = has_systemd && has_unit && state != Some(DatabaseState::Changing);
-    let label = match state {
-        Some(DatabaseState::Running | DatabaseState::Changing) => words.database_stop,
-        _ => words.database_start,
+    let (label, switch) = match state {
+        Some(DatabaseState::Running | DatabaseState::Changing) => (words.database_stop, ServiceSwitch::StopDatabase),
+        _ => (words.database_start, ServiceSwitch::StartDatabase),
     };
     Screen {
         subtitle: match has_systemd {
@@ -25,7 +25,7 @@ pub fn screen(model: &Model) -> Screen {
         }
         .to_owned(),
         actions: vec![
-            Button::new(label, Act::SwitchService).only_if(can_switch),
+            Button::new(label, Act::SwitchService(switch)).only_if(can_switch),
             Button::new(words.copy_connection, Act::CopyService)
                 .only_if(chosen.is_some_and(|database| database.connection().is_some())),
             Button::new(words.check_again, Act::Refresh),

@@ -3,6 +3,7 @@
 use rocknet_control::site_form::content::ContentKind;
 use rocknet_control::site_form::{FieldInput as KeyInput, SiteField};
 
+use super::fields::field;
 use super::states;
 use crate::act::{Act, FieldId};
 use crate::model::{Fetched, Model, SiteEdit};
@@ -59,13 +60,8 @@ pub fn screen(model: &Model) -> Screen {
 fn fields(model: &Model, edit: &SiteEdit) -> Vec<Field> {
     let words = model.words();
     let own = |id, label: &str, help: &str, input, text: &str| Field {
-        id,
-        label: label.to_owned(),
-        help: help.to_owned(),
-        input,
-        text: text.to_owned(),
         problem: problem(words, edit, id),
-        fix: None,
+        ..field(id, label, help, input, text)
     };
     let kinds = edit
         .kinds()

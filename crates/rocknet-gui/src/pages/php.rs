@@ -3,7 +3,7 @@
 use rocknet_control::{PhpPoolSummary, PhpState, text};
 
 use super::{number, states};
-use crate::act::Act;
+use crate::act::{Act, ServiceSwitch};
 use crate::job::PhpReport;
 use crate::model::{Fetched, Model};
 use crate::screen::{Banner, Body, Button, Cell, Column, Mark, Message, Screen, Style, Table, TableRow};
@@ -19,9 +19,9 @@ pub fn screen(model: &Model) -> Screen {
         _ => None,
     };
     let state = model.selected_pool().map(|pool| pool.state);
-    let restart = match state {
-        Some(PhpState::Failed | PhpState::Stopped) => words.start_php,
-        _ => words.restart_php,
+    let (label, switch) = match state {
+        Some(PhpState::Failed | PhpState::Stopped) => (words.start_php, ServiceSwitch::StartPhp),
+        _ => (words.restart_php, ServiceSwitch::RestartPhp),
     };
     Screen {
         subtitle: match report {
@@ -30,7 +30,7 @@ pub fn screen(model: &Model) -> Screen {
         },
         banner: report.and_then(|report| missing(model, report)),
         actions: vec![
-            Button::new(restart, Act::SwitchService).only_if(is_online && state.is_some()),
+            Button::new(label, Act::SwitchService(switch)).only_if(is_online && state.is_some()),
             Button::new(words.stop_php, Act::StopService)
                 .style(Style::Danger)
                 .only_if(is_online && state.is_some_and(|state| state != PhpState::Stopped)),

@@ -1,5 +1,6 @@
 //! Fields of the settings for the place of the server.
 
+use super::fields;
 use crate::act::{Act, FieldId};
 use crate::elsewhere::{PlaceProblem, ServerPlace};
 use crate::job::Absence;
@@ -12,13 +13,8 @@ pub fn add(model: &Model, form: &mut Form) {
     let (words, elsewhere) = (model.words(), &model.elsewhere);
     let problem = elsewhere.server().err();
     let field = |id, label: &str, help: &str, input, text: &str, problem: &str| Field {
-        id,
-        label: label.to_owned(),
-        help: help.to_owned(),
-        input,
-        text: text.to_owned(),
         problem: problem.to_owned(),
-        fix: None,
+        ..fields::field(id, label, help, input, text)
     };
     let label = |place| match place {
         ServerPlace::Here => words.place_here,

@@ -1,24 +1,16 @@
 //! Settings of the window.
 
+use super::fields::field;
 use super::place;
 use crate::act::{Act, FieldId};
 use crate::model::Model;
-use crate::screen::{Body, Button, Field, FieldInput, Form, Screen};
+use crate::screen::{Body, Button, FieldInput, Form, Screen};
 use crate::theme::ThemeChoice;
 use crate::words::Language;
 
 /// Returns the page.
 pub fn screen(model: &Model) -> Screen {
     let words = model.words();
-    let field = |id, label: &str, help: &str, choices, text: &str| Field {
-        id,
-        label: label.to_owned(),
-        help: help.to_owned(),
-        input: FieldInput::Choice(choices),
-        text: text.to_owned(),
-        problem: String::new(),
-        fix: None,
-    };
     let themes = [
         (ThemeChoice::Desktop, words.as_desktop),
         (ThemeChoice::Light, words.light),
@@ -36,14 +28,14 @@ pub fn screen(model: &Model) -> Screen {
                 FieldId::Theme,
                 words.appearance,
                 help,
-                themes.to_vec(),
+                FieldInput::Choice(themes.to_vec()),
                 model.settings.theme.name(),
             ),
             field(
                 FieldId::Language,
                 words.language,
                 "",
-                languages.to_vec(),
+                FieldInput::Choice(languages.to_vec()),
                 model.settings.language.code(),
             ),
         ],

@@ -6,12 +6,13 @@ mod editing;
 mod logs;
 
 use rocknet_control::api::Level;
+use rocknet_control::config::Saved;
 use rocknet_control::doctor::{DoctorCheck, DoctorVerdict};
 use rocknet_control::logs::{LogEvent, LogKind};
 use rocknet_control::{CertificateSummary, SiteSummary, Status};
 
 use super::*;
-use crate::act::FieldId;
+use crate::act::{FieldId, ServiceSwitch};
 use crate::job::{Ending, EndingCause, Job, Poll, Report, StartFailure};
 use crate::model::{Effect, Settings};
 use crate::screen::{Form, Message, Table};
@@ -45,6 +46,50 @@ fn online(sites: usize) -> Model {
         ..Poll::default()
     })));
     model
+}
+
+/// Returns the labels of the buttons in the heading that can be pressed.
+fn labels(model: &Model) -> Vec<String> {
+    let actions = screen(model).actions;
+    actions
+        .into_iter()
+        .filter(|button| button.enabled)
+        .map(|button| button.label)
+        .collect()
+}
+
+/// Returns the label and the effect of the first button of a page about services, which can be pressed.
+fn switch(model: &Model) -> (String, ServiceSwitch) {
+    match screen(model).actions.into_iter().next() {
+        Some(Button {
+            label,
+            act: Act::SwitchService(switch),
+            enabled: true,
+            ..
+        }) => (label, switch),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the reply to an edit.
+fn saved() -> Saved {
+    Saved {
+        message: String::new(),
+        file: "/etc/rocknet.toml".into(),
+        revision: "2".to_owned(),
+        can_undo: true,
+        findings: Vec::new(),
+    }
+}
+
+/// Returns a check-up with one finding, which a command repairs.
+fn not_trusted() -> Report {
+    Report::Doctor(Ok(vec![DoctorCheck {
+        check: "local CA".to_owned(),
+        verdict: DoctorVerdict::Fair,
+        found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
+        ..DoctorCheck::default()
+    }]))
 }
 
 /// Returns the message of the page, without the button that copies it.
@@ -257,12 +302,7 @@ fn lists_are_loading_then_loaded_or_failed() {
     assert_eq!(marks, [Mark::Good, Mark::Bad, Mark::Bad, Mark::Fair]);
     assert_eq!(rows[3].cells[1].text, "1 day left", "nothing renews a file");
     model.act(Act::Show(PageName::CheckUp));
-    model.report(Report::Doctor(Ok(vec![DoctorCheck {
-        check: "local CA".to_owned(),
-        verdict: DoctorVerdict::Fair,
-        found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
-        ..DoctorCheck::default()
-    }])));
+    model.report(not_trusted());
     let row = table(&model).rows.remove(0);
     assert_eq!(row.cells[2].detail, "type `rocknet trust`");
 }

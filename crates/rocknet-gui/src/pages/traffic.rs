@@ -5,7 +5,7 @@ use rocknet_control::text;
 
 use super::history::short_time;
 use super::{number, states};
-use crate::act::{Act, PageName};
+use crate::act::{Act, PageName, ServiceSwitch};
 use crate::job::BanReport;
 use crate::model::Model;
 use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Style, Table, TableRow};
@@ -20,16 +20,15 @@ pub fn screen(model: &Model) -> Screen {
     let selected = model.selected.get(&(model.page as u8));
     let is_banned = selected.and_then(|key| model.is_banned(key));
     let is_online = model.link.is_online();
-    let label = if is_banned == Some(true) {
-        words.lift_ban
-    } else {
-        words.ban
+    let (label, switch) = match is_banned {
+        Some(true) => (words.lift_ban, ServiceSwitch::LiftBan),
+        _ => (words.ban, ServiceSwitch::Ban),
     };
     let open = |label, page| Button::new(label, Act::Show(page)).only_if(is_online && model.may_change());
     Screen {
         subtitle: words.traffic_help.to_owned(),
         actions: vec![
-            Button::new(label, Act::SwitchService).only_if(is_online && is_banned.is_some()),
+            Button::new(label, Act::SwitchService(switch)).only_if(is_online && is_banned.is_some()),
             open(words.ban_address, PageName::AddBan).style(Style::Primary),
             open(words.drop_responses, PageName::DropResponses),
             Button::new(words.check_again, Act::Refresh).only_if(is_online),

@@ -1,5 +1,6 @@
 //! Forms that ban a client, and that drop stored responses.
 
+use super::fields::field;
 use crate::act::{Act, FieldId};
 use crate::model::{BAN_TIMES, DropSelection, Model};
 use crate::screen::{Body, Button, Field, FieldInput, Form, Screen, Style};
@@ -78,18 +79,6 @@ fn page(words: &Words, subtitle: &str, fields: Vec<Field>, label: &str, can_send
             ..Form::default()
         }),
         ..Screen::default()
-    }
-}
-
-fn field(id: FieldId, label: &str, help: &str, input: FieldInput, text: &str) -> Field {
-    Field {
-        id,
-        label: label.to_owned(),
-        help: help.to_owned(),
-        input,
-        text: text.to_owned(),
-        problem: String::new(),
-        fix: None,
     }
 }
 

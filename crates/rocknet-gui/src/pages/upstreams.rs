@@ -3,7 +3,7 @@
 use rocknet_control::{UpstreamState, text};
 
 use super::{number, states};
-use crate::act::Act;
+use crate::act::{Act, ServiceSwitch};
 use crate::model::{Model, Upstream};
 use crate::screen::{Body, Button, Cell, Column, Mark, Message, Screen, Table, TableRow};
 use crate::words::Words;
@@ -14,12 +14,15 @@ pub fn screen(model: &Model) -> Screen {
     let selected = model.selected.get(&(model.page as u8));
     let chosen = selected.and_then(|key| model.upstream(key));
     let is_drained = chosen.is_some_and(|upstream| upstream.summary.state == UpstreamState::Drained);
-    let label = if is_drained { words.undrain } else { words.drain };
+    let (label, switch) = match is_drained {
+        true => (words.undrain, ServiceSwitch::Enable),
+        false => (words.drain, ServiceSwitch::Drain),
+    };
     let can_switch = model.link.is_online() && chosen.is_some();
     Screen {
         subtitle: words.upstreams_help.to_owned(),
         actions: vec![
-            Button::new(label, Act::SwitchService).only_if(can_switch),
+            Button::new(label, Act::SwitchService(switch)).only_if(can_switch),
             Button::new(words.check_again, Act::Refresh).only_if(model.link.is_online()),
         ],
         body: states::of_list(words, &model.services.upstreams, |upstreams| match &upstreams[..] {

@@ -8,7 +8,7 @@ use fltk::enums::Align;
 use fltk::prelude::*;
 use fltk::widget::Widget;
 use rocknet_gui::screen::{Chart, Series};
-use rocknet_gui::theme::Theme;
+use rocknet_gui::theme::{Rgb, Theme};
 
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
@@ -125,15 +125,7 @@ fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
         draw::draw_xyline(plot.x, y, plot.x + plot.w);
     }
     for (index, series) in chart.series.iter().enumerate() {
-        let rgb = if index == 0 { theme.accent } else { theme.second };
-        draw::set_draw_color(colour(rgb));
-        // Lines differ by their pattern as well as by their colour.
-        let pattern = if index == 0 {
-            draw::LineStyle::Solid
-        } else {
-            draw::LineStyle::Dash
-        };
-        draw::set_line_style(pattern, 2);
+        let rgb = set_line(theme, index);
         for line in lines(series) {
             draw::begin_line();
             for point in line.iter().copied().flatten() {
@@ -164,7 +156,6 @@ fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
         .rev()
         .filter(|(_, series)| !series.name.is_empty())
     {
-        let rgb = if index == 0 { theme.accent } else { theme.second };
         draw::set_font(paint::REGULAR, paint::SMALL);
         let width = draw::width(&series.name) as i32 + 4;
         paint::text(
@@ -175,15 +166,21 @@ fn draw_chart(theme: &Theme, chart: &Chart, area: Area) {
             theme.dim,
             right,
         );
-        draw::set_draw_color(colour(rgb));
-        let pattern = if index == 0 {
-            draw::LineStyle::Solid
-        } else {
-            draw::LineStyle::Dash
-        };
-        draw::set_line_style(pattern, 2);
+        set_line(theme, index);
         draw::draw_xyline(end - width - 22, base.y + 10, end - width - 2);
         draw::set_line_style(draw::LineStyle::Solid, 0);
         end -= width + 34;
     }
+}
+
+/// Sets the colour and the pattern of the line of a series, and returns the colour. Lines differ by their pattern as
+/// well as by their colour.
+fn set_line(theme: &Theme, index: usize) -> Rgb {
+    let (rgb, pattern) = match index {
+        0 => (theme.accent, draw::LineStyle::Solid),
+        _ => (theme.second, draw::LineStyle::Dash),
+    };
+    draw::set_draw_color(colour(rgb));
+    draw::set_line_style(pattern, 2);
+    rgb
 }

@@ -14,6 +14,7 @@ use rocknet_gui::screen::{Lines, Mark};
 
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
+use super::state_widget::state_widget;
 
 /// Height of a line.
 const LINE: i32 = 19;
@@ -41,19 +42,7 @@ pub struct LinesView {
 impl LinesView {
     /// Creates the view in the present group.
     pub fn new(shared: &SharedHandle) -> LinesView {
-        let mut widget = Widget::new(0, 0, 100, 100, None);
-        let state = Rc::new(RefCell::new(LinesState::default()));
-        let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&state));
-        widget.draw(move |widget| draw_lines(&colours, widget, &drawn.borrow()));
-        let (acts, handled) = (SharedHandle::clone(shared), Rc::clone(&state));
-        widget.handle(move |widget, event| match handled.try_borrow_mut() {
-            Ok(mut state) => handle(&acts, widget, &mut state, event),
-            // A click takes the focus, which is an event during an event.
-            Err(_) => {
-                widget.redraw();
-                true
-            }
-        });
+        let (widget, state) = state_widget(shared, draw_lines, handle);
         LinesView { widget, state }
     }
 

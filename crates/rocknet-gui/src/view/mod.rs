@@ -23,6 +23,7 @@ mod paint;
 mod proposals;
 mod scrollbar;
 pub mod shared;
+mod state_widget;
 pub mod symbols;
 mod table;
 pub mod window;

@@ -9,6 +9,8 @@ use fltk::group::Group;
 use fltk::image::RgbImage;
 use fltk::prelude::*;
 use rocknet_gui::act::Act;
+pub use rocknet_gui::navigation_layout::WIDTH;
+use rocknet_gui::navigation_layout::{self, STATE};
 use rocknet_gui::pages::{Entry, ServerState};
 use rocknet_gui::theme::Rgb;
 
@@ -17,22 +19,6 @@ use super::keys;
 use super::paint::{self, Area};
 use super::shared::SharedHandle;
 use super::symbols;
-
-/// Width of the navigation in pixels.
-pub const WIDTH: i32 = 190;
-
-/// Height of an entry in pixels, and its minimum in a low window.
-const ENTRY: i32 = 36;
-const MIN_ENTRY: i32 = 24;
-
-/// Space between two entries.
-const SPACE: i32 = 2;
-
-/// Height of the name of the program above the entries.
-const BRAND: i32 = 64;
-
-/// Height of the state of the server below the entries.
-const STATE: i32 = 92;
 
 /// Navigation of the window.
 pub struct Navigation {
@@ -133,12 +119,9 @@ impl Navigation {
     /// Places everything for the height of the window.
     pub fn layout(&mut self) {
         let (x, y, h) = (self.group.x(), self.group.y(), self.group.h());
-        let mut top = y + BRAND;
-        let count = (self.entries.len() as i32).max(1);
-        let height = ((h - BRAND - STATE) / count - SPACE).clamp(MIN_ENTRY, ENTRY);
-        for entry in &mut self.entries {
-            entry.resize(x + 10, top, WIDTH - 20, height);
-            top += height + SPACE;
+        let areas = navigation_layout::entries(h, self.entries.len());
+        for (entry, area) in self.entries.iter_mut().zip(areas) {
+            entry.resize(x + area.x, y + area.y, area.w, area.h);
         }
         if let Some(action) = &mut self.action {
             action.widget.resize(x + 14, y + h - HEIGHT - 14, WIDTH - 28, HEIGHT);
@@ -147,7 +130,7 @@ impl Navigation {
 }
 
 fn entry_button(shared: &SharedHandle, entry: &Entry) -> button::Button {
-    let mut button = button::Button::new(0, 0, 10, ENTRY, None);
+    let mut button = button::Button::new(0, 0, 10, 10, None);
     button.set_label(entry.label);
     button.set_value(entry.is_chosen);
     button.set_frame(FrameType::NoBox);

@@ -14,6 +14,7 @@ use rocknet_gui::screen::{Column, Table, TableRow};
 use super::cell;
 use super::paint::{self, Area};
 use super::shared::{SharedHandle, colour};
+use super::state_widget::state_widget;
 
 /// Height of the headings.
 const HEAD: i32 = 36;
@@ -47,19 +48,7 @@ pub struct TableView {
 impl TableView {
     /// Creates the view in the present group.
     pub fn new(shared: &SharedHandle) -> TableView {
-        let mut widget = Widget::new(0, 0, 100, 100, None);
-        let state = Rc::new(RefCell::new(TableState::default()));
-        let (colours, drawn) = (SharedHandle::clone(shared), Rc::clone(&state));
-        widget.draw(move |widget| draw_table(&colours, widget, &drawn.borrow()));
-        let (acts, handled) = (SharedHandle::clone(shared), Rc::clone(&state));
-        widget.handle(move |widget, event| match handled.try_borrow_mut() {
-            Ok(mut state) => handle(&acts, widget, &mut state, event),
-            // A click takes the focus, which is an event during an event.
-            Err(_) => {
-                widget.redraw();
-                true
-            }
-        });
+        let (widget, state) = state_widget(shared, draw_table, handle);
         TableView { widget, state }
     }
 

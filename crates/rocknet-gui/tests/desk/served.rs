@@ -111,4 +111,12 @@ impl Desk {
         // The name, what it shows, and the folder.
         self.keys.press(&["Tab", "Tab", "ctrl+a"]);
     }
+
+    /// Opens the configuration as text.
+    pub fn open_text(&self) {
+        wait("the text opens", || {
+            self.keys.press(&["ctrl+e"]);
+            self.keys.shows("Configuration file").then_some(())
+        });
+    }
 }

@@ -156,10 +156,8 @@ fn elsewhere(report: &Report) -> Model {
     model
 }
 
-/// Returns a model with a website that was added, all of whose checks fail, so that all repairs are shown.
-pub fn added() -> Model {
-    let mut model = online(3, None);
-    model.act(Act::AddSite);
+/// Fills in the folder of a website that is added. The folder can be read, and has no start page.
+pub fn fill_in_folder(model: &mut Model) {
     model.act(Act::SetField(FieldId::Folder, "/srv/new".to_owned()));
     let inspection = Inspection {
         exists: true,
@@ -167,6 +165,13 @@ pub fn added() -> Model {
         ..Inspection::default()
     };
     model.report(Report::Inspected("/srv/new".into(), inspection));
+}
+
+/// Returns a model with a website that was added, all of whose checks fail, so that all repairs are shown.
+pub fn added() -> Model {
+    let mut model = online(3, None);
+    model.act(Act::AddSite);
+    fill_in_folder(&mut model);
     model.act(Act::SetField(FieldId::Name, "new.test".to_owned()));
     assert!(!model.act(Act::Submit).is_empty());
     let saved = Saved {

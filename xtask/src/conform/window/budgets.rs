@@ -1,7 +1,7 @@
 //! Budgets of the desktop program: size, time to the first window, memory, and CPU time.
 
 use super::account::Account;
-use super::desk::{Desk, Display, PAGES};
+use super::desk::{Desk, Display, page_titles};
 use crate::Failure;
 use std::fmt::Write;
 use std::fs;
@@ -75,7 +75,7 @@ pub fn many_websites(display: &Display, programs: [&Path; 2]) -> Result<Vec<Stri
     desk.wait_for_text(&format!("{WEBSITES} websites"))?;
     // Every page is shown once, and the list is scrolled to its end.
     desk.press(&["End", "Home"])?;
-    for page in PAGES {
+    for page in page_titles() {
         desk.show_page(page)?;
     }
     desk.show_page("Activity")?;

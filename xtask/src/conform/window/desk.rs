@@ -5,31 +5,14 @@ use super::waiting::wait;
 use crate::Failure;
 use crate::command::{output, output_alone};
 use crate::conform::cpu_time;
+use rocknet_gui::model::{Model, Settings};
+use rocknet_gui::{navigation_layout, pages};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Titles of the pages in the order of the navigation.
-pub const PAGES: [&str; 12] = [
-    "Websites",
-    "Activity",
-    "Logs",
-    "Server",
-    "Other servers",
-    "Traffic",
-    "PHP",
-    "Databases",
-    "Certificates",
-    "Check-up",
-    "History",
-    "Settings",
-];
-
-/// Center of the first entry of the navigation, and the distance of the entries in pixels.
-const FIRST_ENTRY: (usize, usize) = (95, 82);
-const ENTRY: usize = 38;
 
 /// Place outside of the window.
 const OUTSIDE: [&str; 2] = ["1500", "900"];
@@ -130,9 +113,10 @@ impl<'d> Desk<'d> {
 
     /// Shows a page: clicks its entry in the navigation, and moves the pointer out of the window.
     pub fn show_page(&self, title: &str) -> Result<(), Failure> {
-        let place = PAGES.iter().position(|page| *page == title);
-        let y = FIRST_ENTRY.1 + place.ok_or("no such page")? * ENTRY;
-        let (x, y) = (FIRST_ENTRY.0.to_string(), y.to_string());
+        let (place, count) = entry(title)?;
+        let area = navigation_layout::entries(self.height()?, count).nth(place);
+        let (x, y) = area.ok_or("no such entry")?.center();
+        let (x, y) = (x.to_string(), y.to_string());
         self.display
             .xdotool(&["mousemove", "--window", &self.window, &x, &y, "click", "1"])?;
         self.display.xdotool(&["mousemove", OUTSIDE[0], OUTSIDE[1]])?;
@@ -142,9 +126,16 @@ impl<'d> Desk<'d> {
     /// Presses a button of the heading, counted from 0, after [`show_page`](Self::show_page): the focus moves past the
     /// other entries of the navigation and the button of the server.
     pub fn press_button(&self, page: &str, button: usize) -> Result<(), Failure> {
-        let place = PAGES.iter().position(|title| *title == page).unwrap_or_default();
-        self.press_times("Tab", PAGES.len() - place + 1 + button)?;
+        let (place, count) = entry(page)?;
+        self.press_times("Tab", count - place + 1 + button)?;
         self.press(&["Return"])
+    }
+
+    /// Returns the height of the window in pixels.
+    fn height(&self) -> Result<i32, Failure> {
+        let printed = self.display.xdotool(&["getwindowgeometry", "--shell", &self.window])?;
+        let height = printed.lines().find_map(|line| line.strip_prefix("HEIGHT="));
+        Ok(height.ok_or("xdotool prints no height")?.parse()?)
     }
 
     /// Returns the title of the window.
@@ -232,6 +223,21 @@ impl Drop for Desk<'_> {
         let _ = self.program.kill();
         let _ = self.program.wait();
     }
+}
+
+/// Returns the titles of the pages in the order of the navigation.
+pub fn page_titles() -> Vec<&'static str> {
+    // The window is English in the locale of the account.
+    let entries = pages::navigation(&Model::new(Settings::default()));
+    entries.into_iter().map(|entry| entry.label).collect()
+}
+
+/// Returns the place of a page in the navigation, and the number of entries.
+fn entry(title: &str) -> Result<(usize, usize), Failure> {
+    let titles = page_titles();
+    let place = titles.iter().position(|page| *page == title);
+    let place = place.ok_or_else(|| format!("the navigation has no page {title:?}"))?;
+    Ok((place, titles.len()))
 }
 
 /// Returns a text without the spaces, which tesseract sometimes misses between words.

@@ -1,6 +1,7 @@
-//! The server in the pictures: websites of each kind, other servers, PHP, and visitors.
+//! The server in the pictures: websites of each kind, other servers, PHP, visitors, and banned clients.
 
 use super::account::Account;
+use super::attackers::attack;
 use crate::Failure;
 use crate::command::output;
 use rocknet_control::Status;
@@ -29,8 +30,11 @@ const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nC
 
 /// The configuration.
 const CONFIG: &str = r#"# Websites of Ada's computer.
+ban = true
+
 [server]
 mode = "dev"
+trusted_proxies = ["127.0.0.1", "::1"]
 
 [log]
 access = "stdout"
@@ -146,6 +150,7 @@ impl Example {
         self.database = TcpListener::bind(DATABASE).ok();
         self.account.write(".config/rocknet/rocknet.toml", CONFIG)?;
         self.account.start_server()?;
+        attack(&self.account)?;
         let ends = Arc::clone(&self.ends);
         self.visitors = Some(thread::spawn(move || {
             for round in 0_usize.. {

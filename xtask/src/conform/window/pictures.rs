@@ -111,7 +111,8 @@ fn forms(camera: &Camera<'_>, desk: &Desk<'_>, account: &Account) -> Result<(), 
     desk.press(&["ctrl+z"])?;
     desk.wait_for_title("Websites")?;
     desk.press(&["End", "F2"])?;
-    desk.wait_for_title("Edit ")?;
+    // Until the form is loaded, the title is "Edit website".
+    desk.wait_for_title("Edit shop.localhost")?;
     // A folder that does not exist, and the right one again.
     let folder = account.home.join("websites/shop").to_string_lossy().into_owned();
     desk.press(&["Tab", "Tab", "ctrl+a"])?;
@@ -147,6 +148,7 @@ fn pages(camera: &Camera<'_>, desk: &Desk<'_>, example: &Example) -> Result<(), 
     for (title, view, wanted) in [
         ("Server", "server", "Worker threads"),
         ("Other servers", "upstreams", "127.0.0.1:3000"),
+        ("Traffic", "traffic", "copies the pictures"),
         ("PHP", "php", "Processes"),
         ("Databases", "databases", "MariaDB"),
         ("Certificates", "certificates", "localhost"),

@@ -1,8 +1,12 @@
-//! Fields of a key in the table of another field's key: `cache.ttl` and `auth.forward`.
+//! Fields of a key in the table of another field's key: `cache.ttl`, `auth.file` and `auth.forward`.
 
-use toml_edit::TableLike;
+use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
 use super::{EditError, Editor, quoted};
+use crate::form::{self, OTHER_WAYS};
+
+/// Key of the users in the long form of `auth`.
+const USERS: &str = "users";
 
 /// Returns the word of the switch for a table `cache`; `None` if the table has settings without a field, which would
 /// be lost when the switch is turned off.
@@ -41,6 +45,73 @@ impl Editor {
             _ if was_table => self.replace(&path[..3], "true"),
             _ => Ok(()),
         }
+    }
+
+    /// Sets the file with the users of a site, beside the users in the configuration. An empty text removes it, and
+    /// without users the whole table, because its other settings have no effect.
+    ///
+    /// # Errors
+    ///
+    /// Fails if clients are authenticated in another way than by passwords.
+    pub(super) fn set_password_file(&mut self, site: &str, file: &str) -> Result<(), EditError> {
+        let path = ["site", site, "auth", "file"];
+        let is_other = |auth: &dyn TableLike| OTHER_WAYS.iter().any(|key| auth.contains_key(key));
+        let has_users = |auth: &dyn TableLike| {
+            let users = auth.get(USERS).and_then(Item::as_table_like);
+            users.is_some_and(|users| !users.is_empty())
+        };
+        if !file.is_empty() {
+            if self.table(&path[..3]).is_some_and(is_other) {
+                return Err(EditError::Excluded("auth".to_owned()));
+            }
+            self.lengthen_auth(site);
+            return self.set_in_table(&path, &quoted(file));
+        }
+        if self.remove(&path)
+            && self
+                .table(&path[..3])
+                .is_some_and(|auth| !is_other(auth) && !has_users(auth))
+        {
+            self.remove(&path[..3]);
+        }
+        Ok(())
+    }
+
+    /// Moves the users of the short form of `auth` into `users`, so that the table can have other keys. Entries keep
+    /// their comments.
+    fn lengthen_auth(&mut self, site: &str) {
+        let is_long = |auth: &dyn TableLike| {
+            let names = auth.iter().map(|(name, _)| name);
+            auth.is_empty() || form::find("auth").is_some_and(|field| field.is_long_form(names))
+        };
+        let mut item = self.document.as_item_mut();
+        for part in ["site", site, "auth"] {
+            match item.as_table_like_mut().and_then(|table| table.get_mut(part)) {
+                Some(inner) => item = inner,
+                None => return,
+            }
+        }
+        if item.as_table_like().is_none_or(is_long) {
+            return;
+        }
+        *item = match std::mem::take(item) {
+            Item::Value(Value::InlineTable(mut users)) => {
+                let mut long = InlineTable::new();
+                std::mem::swap(long.decor_mut(), users.decor_mut());
+                long.insert(USERS, Value::InlineTable(users));
+                Item::Value(Value::InlineTable(long))
+            }
+            Item::Table(mut users) => {
+                let mut long = Table::new();
+                long.set_dotted(users.is_dotted());
+                // The header of the long form comes first, because parents are written before their tables.
+                long.set_position(users.position());
+                std::mem::swap(long.decor_mut(), users.decor_mut());
+                long.insert(USERS, Item::Table(users));
+                Item::Table(long)
+            }
+            other => other,
+        };
     }
 
     /// Sets the authority that decides about the requests of a site. An empty text removes it with its settings, which
@@ -116,6 +187,7 @@ mod tests {
         }
         shows("auth = { realm = \"x\" }", "auth", Some(""));
         shows("auth = { file = \"x\" }", "auth", Some(""));
+        shows("auth = { file = \"x\" }", "auth.file", Some("x"));
         shows("auth = false", "auth", None);
         // The text of the value names the other setting.
         let field = form::find("auth").expect("a field");
@@ -187,6 +259,81 @@ mod tests {
         ] {
             set(before, name, text, expected);
         }
+    }
+
+    #[test]
+    fn a_password_file_stands_beside_users() {
+        for (keys, users, file) in [
+            ("", "", ""),
+            ("auth = false", "", ""),
+            ("auth = { file = \"/x\" }", "", "/x"),
+            ("auth = { ann = \"$1\" }", "ann = $1\n", ""),
+            ("auth = { file = \"/x\", users = { ann = \"$1\" } }", "ann = $1\n", "/x"),
+            ("[site.\"a.test\".auth]\nfile = \"/x\"\nrealm = \"r\"", "", "/x"),
+            ("auth.file = \"/x\"", "", "/x"),
+        ] {
+            if keys != "auth = false" {
+                shows(keys, "auth", Some(users));
+            }
+            shows(keys, "auth.file", Some(file));
+        }
+        let file = "auth = { file = \"/x\" }";
+        for (before, text, after) in [
+            ("", "/x", file),
+            ("auth = false", "/x", file),
+            (file, "/y", "auth = { file = \"/y\" }"),
+            (file, "", ""),
+            ("auth = { file = \"/x\", realm = \"r\" }", "", ""),
+            ("auth = { file = \"/x\", users = {} }", "", ""),
+            (
+                "auth = { file = \"/x\", users = { ann = \"$1\" } }",
+                "",
+                "auth = { users = { ann = \"$1\" } }",
+            ),
+            (
+                "auth = { ann = \"$1\" } # staff",
+                "/x",
+                "auth = { users = { ann = \"$1\" }, file = \"/x\" } # staff",
+            ),
+            ("auth = { ann = \"$1\" }", "", "auth = { ann = \"$1\" }"),
+            (
+                "# staff\nauth.ann = \"$1\" # boss",
+                "/x",
+                "# staff\nauth.users.ann = \"$1\" # boss\nauth.file = \"/x\"",
+            ),
+            (
+                "# staff\n[site.\"a.test\".auth]\nann = \"$1\" # boss",
+                "/x",
+                "# staff\n[site.\"a.test\".auth]\nfile = \"/x\"\n\n[site.\"a.test\".auth.users]\nann = \"$1\" # boss",
+            ),
+            (
+                "[site.\"a.test\".auth]\nfile = \"/x\"\n[site.\"a.test\".auth.users]\nann = \"$1\"",
+                "",
+                "[site.\"a.test\".auth]\n[site.\"a.test\".auth.users]\nann = \"$1\"",
+            ),
+            // A file without an effect can be removed.
+            (
+                "auth = { file = \"/x\", signed = true }",
+                "",
+                "auth = { signed = true }",
+            ),
+        ] {
+            set(before, "auth.file", text, after);
+        }
+        set(
+            file,
+            "auth",
+            "ann = $1",
+            "auth = { file = \"/x\", users = { ann = \"$1\" } }",
+        );
+        let other = "auth = { signed = true }";
+        let mut editor = editor(other);
+        let field = form::find("auth.file").expect("a field");
+        assert_eq!(
+            editor.set_field("a.test", field, "/x"),
+            Err(EditError::Excluded("auth".to_owned()))
+        );
+        assert!(editor.to_string().contains(other));
     }
 
     #[test]

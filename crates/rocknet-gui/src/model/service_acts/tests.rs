@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rocknet_control::{PhpPoolSummary, UpstreamSummary};
+use rocknet_control::{PhpPoolSummary, UpstreamState, UpstreamSummary};
 
 use super::*;
 use crate::act::Act;
@@ -37,24 +37,28 @@ fn upstreams(second: u64, state: UpstreamState, count: u64, seconds: f64) -> Rep
 }
 
 #[test]
-fn a_server_is_drained_and_enabled_by_the_same_act() {
+fn a_server_is_drained_and_enabled_whatever_its_state_is_by_then() {
     let mut model = online();
     let asked = jobs(model.act(Act::Show(PageName::Upstreams)));
     assert!(asked.contains(&Job::Watch(Some(Query::Upstreams))) && asked.contains(&Job::Query(Query::Uses)));
-    assert_eq!(model.act(Act::SwitchService), []);
+    let [drain, enable] = [ServiceSwitch::Drain, ServiceSwitch::Enable].map(Act::SwitchService);
+    assert_eq!(model.act(drain.clone()), [], "no server is selected");
     model.report(upstreams(1, UpstreamState::Up, 0, 0.0));
     model.act(Act::Select("http://a:80".to_owned()));
-    let drain = |drains| [Job::Service(ServiceJob::Drain("http://a:80".to_owned(), drains))];
-    assert_eq!(jobs(model.act(Act::SwitchService)), drain(true));
-    model.report(upstreams(2, UpstreamState::Drained, 0, 0.0));
-    assert_eq!(jobs(model.act(Act::SwitchService)), drain(false));
+    let job = |drains| [Job::Service(ServiceJob::Drain("http://a:80".to_owned(), drains))];
+    // Another administrator may change the state before the press of the button is handled.
+    for state in [UpstreamState::Up, UpstreamState::Drained] {
+        model.report(upstreams(2, state, 0, 0.0));
+        assert_eq!(jobs(model.act(drain.clone())), job(true), "{state:?}");
+        assert_eq!(jobs(model.act(enable.clone())), job(false), "{state:?}");
+    }
     model.report(Report::Served(
         ServiceJob::Drain("http://a:80".to_owned(), true),
         Err("no".to_owned().into()),
     ));
     assert!(model.notice.as_ref().unwrap().is_failure);
     model.report(Report::Absent(Absence::Stopped(true)));
-    assert_eq!(model.act(Act::SwitchService), []);
+    assert_eq!(model.act(drain), []);
     // The queries end with the page.
     assert!(jobs(model.act(Act::Show(PageName::Activity))).contains(&Job::Watch(None)));
 }
@@ -166,8 +170,10 @@ fn findings_about_php_stay_until_the_next_check() {
         );
     }
     model.act(Act::Select("8.2".to_owned()));
-    let restart = ServiceJob::RestartPhp("8.2".to_owned());
-    assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(restart)]);
+    let [start, restart] = [ServiceSwitch::StartPhp, ServiceSwitch::RestartPhp].map(Act::SwitchService);
+    let restarts = [Job::Service(ServiceJob::RestartPhp("8.2".to_owned()))];
+    let starts = [Job::Service(ServiceJob::StartPhp("8.2".to_owned()))];
+    assert_eq!(jobs(model.act(restart.clone())), restarts);
     let stop = ServiceJob::StopPhp("8.2".to_owned());
     assert_eq!(jobs(model.act(Act::StopService)), [Job::Service(stop)]);
     model.report(Report::Php(Ok(PhpReport {
@@ -179,8 +185,8 @@ fn findings_about_php_stay_until_the_next_check() {
         ..PhpReport::default()
     })));
     assert_eq!(jobs(model.act(Act::StopService)), []);
-    let start = ServiceJob::StartPhp("8.2".to_owned());
-    assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(start)]);
+    assert_eq!(jobs(model.act(start)), starts);
+    assert_eq!(jobs(model.act(restart)), restarts);
 }
 
 #[test]
@@ -224,17 +230,21 @@ fn databases_need_no_server() {
     model.report(report(DatabaseState::Stopped));
     model.act(Act::Select("mariadb.service".to_owned()));
     assert_eq!(model.act(Act::CopyService), []);
+    let [starts, stops] = [ServiceSwitch::StartDatabase, ServiceSwitch::StopDatabase].map(Act::SwitchService);
     let start = ServiceJob::Database("mariadb.service".to_owned(), UnitAction::Start);
-    assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(start.clone())]);
+    assert_eq!(jobs(model.act(starts.clone())), [Job::Service(start.clone())]);
     // Nothing is started twice while the user types a password.
-    assert_eq!(model.act(Act::SwitchService), []);
+    assert_eq!(model.act(starts.clone()), []);
     assert_eq!(model.services.state(&database), DatabaseState::Changing);
-    model.report(Report::Served(start, Ok(String::new())));
+    model.report(Report::Served(start.clone(), Ok(String::new())));
     model.report(report(DatabaseState::Running));
+    // A start that was pressed before the database ran does not stop it.
+    assert_eq!(jobs(model.act(starts)), [Job::Service(start.clone())]);
+    model.report(Report::Served(start, Ok(String::new())));
     let copied = "mysql://USER@127.0.0.1:3306/DATABASE".to_owned();
     assert_eq!(model.act(Act::CopyService), [Effect::Copy(copied)]);
     let stop = ServiceJob::Database("mariadb.service".to_owned(), UnitAction::Stop);
-    assert_eq!(jobs(model.act(Act::SwitchService)), [Job::Service(stop.clone())]);
+    assert_eq!(jobs(model.act(stops)), [Job::Service(stop.clone())]);
     model.report(Report::Served(stop, Err("not authorized".to_owned().into())));
     assert!(model.notice.as_ref().unwrap().text.contains("not authorized"));
     assert_eq!(model.services.state(&database), DatabaseState::Stopped);

@@ -1,7 +1,5 @@
 //! Pages about a website that is added: its form, its checks, and the check-up of the machine.
 
-use rocknet_control::config::Saved;
-
 use super::*;
 use crate::act::Fix;
 use crate::job::{Inspection, Purpose, Query, Trust, TrustStore};
@@ -10,15 +8,7 @@ use crate::screen::Check;
 /// Returns a model with the page of a website that was added, which has HTTPS.
 fn added() -> Model {
     let mut model = online(1);
-    model.act(Act::AddSite);
-    model.act(Act::SetField(FieldId::Folder, "/srv".to_owned()));
-    let inspection = Inspection {
-        exists: true,
-        readable: true,
-        has_index_html: true,
-        ..Inspection::default()
-    };
-    model.report(Report::Inspected("/srv".into(), inspection));
+    begin_adding(&mut model, true);
     model.act(Act::SetField(FieldId::Name, "new.test".to_owned()));
     model.act(Act::Submit);
     let site = SiteSummary {
@@ -27,15 +17,21 @@ fn added() -> Model {
         ..SiteSummary::default()
     };
     poll(&mut model, vec![site]);
-    let saved = Saved {
-        message: String::new(),
-        file: "/etc/rocknet.toml".into(),
-        revision: "2".to_owned(),
-        can_undo: true,
-        findings: Vec::new(),
-    };
-    model.report(Report::Edited(Purpose::Add("new.test".to_owned()), Ok(saved)));
+    model.report(Report::Edited(Purpose::Add("new.test".to_owned()), Ok(saved())));
     model
+}
+
+/// Begins to add a website with a folder that can be read. `has_index_html`: the folder has a start page.
+fn begin_adding(model: &mut Model, has_index_html: bool) {
+    model.act(Act::AddSite);
+    model.act(Act::SetField(FieldId::Folder, "/srv".to_owned()));
+    let inspection = Inspection {
+        exists: true,
+        readable: true,
+        has_index_html,
+        ..Inspection::default()
+    };
+    model.report(Report::Inspected("/srv".into(), inspection));
 }
 
 fn poll(model: &mut Model, sites: Vec<SiteSummary>) -> Vec<Effect> {
@@ -184,25 +180,11 @@ fn https_is_on_unless_it_is_switched_off() {
 /// Returns a model with the page of a website that was added, after a visit.
 fn visited(name: &str, kind: &str, name_resolves: bool) -> (Model, Vec<Effect>) {
     let mut model = online(0);
-    model.act(Act::AddSite);
-    model.act(Act::SetField(FieldId::Folder, "/srv".to_owned()));
-    let inspection = Inspection {
-        exists: true,
-        readable: true,
-        ..Inspection::default()
-    };
-    model.report(Report::Inspected("/srv".into(), inspection));
+    begin_adding(&mut model, false);
     model.act(Act::SetField(FieldId::Kind, kind.to_owned()));
     model.act(Act::SetField(FieldId::Name, name.to_owned()));
     model.act(Act::Submit);
-    let saved = Saved {
-        message: String::new(),
-        file: "/etc/rocknet.toml".into(),
-        revision: "2".to_owned(),
-        can_undo: true,
-        findings: Vec::new(),
-    };
-    let effects = model.report(Report::Edited(Purpose::Add(name.to_owned()), Ok(saved)));
+    let effects = model.report(Report::Edited(Purpose::Add(name.to_owned()), Ok(saved())));
     model.report(Report::Visited(crate::job::Visit {
         site: name.to_owned(),
         url: String::new(),

@@ -124,23 +124,11 @@ fn a_website_of_a_server_elsewhere_is_added_by_a_path() {
     model.act(Act::SetField(FieldId::Name, "shop.example.com".to_owned()));
     assert!(form(&model).actions[0].enabled && field(&model, FieldId::Folder).problem.is_empty());
     model.act(Act::Submit);
-    let saved = rocknet_control::config::Saved {
-        message: String::new(),
-        file: "/etc/rocknet.toml".into(),
-        revision: "2".to_owned(),
-        can_undo: true,
-        findings: Vec::new(),
-    };
     let purpose = crate::job::Purpose::Add("shop.example.com".to_owned());
-    model.report(Report::Edited(purpose, Ok(saved)));
+    model.report(Report::Edited(purpose, Ok(saved())));
     // The remaining checks and repairs are about this computer.
     assert_eq!(form(&model).checks.len(), 1);
     model.act(Act::Show(PageName::CheckUp));
-    model.report(Report::Doctor(Ok(vec![DoctorCheck {
-        check: "local CA".to_owned(),
-        verdict: DoctorVerdict::Fair,
-        found: "not trusted by Chromium (/x): type `rocknet trust`".to_owned(),
-        ..DoctorCheck::default()
-    }])));
+    model.report(not_trusted());
     assert_eq!(screen(&model).actions.len(), 1);
 }

@@ -3,7 +3,7 @@
 use rocknet_control::{PhpPoolSummary, PhpState, UpstreamState, UpstreamSummary};
 
 use super::*;
-use crate::act::{CertificateView, Fix};
+use crate::act::{CertificateView, Fix, ServiceSwitch};
 use crate::job::{
     Database, DatabaseKind, DatabaseReport, DatabaseState, PhpReport, Query, ServiceJob, SiteUse, Trust, TrustStore,
     UnitAction, UpstreamReport,
@@ -13,15 +13,6 @@ fn show(page: PageName) -> Model {
     let mut model = online(1);
     model.act(Act::Show(page));
     model
-}
-
-fn labels(model: &Model) -> Vec<String> {
-    let actions = screen(model).actions;
-    actions
-        .into_iter()
-        .filter(|button| button.enabled)
-        .map(|button| button.label)
-        .collect()
 }
 
 #[test]
@@ -66,12 +57,10 @@ fn other_servers_are_shown_with_their_users() {
     let words = model.words();
     assert_eq!(labels(&model), [words.check_again]);
     model.act(Act::Select("http://10.0.0.1:80".to_owned()));
-    assert_eq!(labels(&model)[0], words.drain);
+    assert_eq!(switch(&model), (words.drain.to_owned(), ServiceSwitch::Drain));
     model.act(Act::Select("http://10.0.0.4:80".to_owned()));
-    assert_eq!(
-        (labels(&model)[0].as_str(), table(&model).selected),
-        (words.undrain, Some(3))
-    );
+    assert_eq!(switch(&model), (words.undrain.to_owned(), ServiceSwitch::Enable));
+    assert_eq!(table(&model).selected, Some(3));
     // The last values stay while the server does not reply, without buttons.
     model.report(Report::Absent(Absence::Failed("x".to_owned())));
     assert_eq!((labels(&model).len(), table(&model).rows.len()), (0, 5));
@@ -106,7 +95,11 @@ fn php_is_shown_with_what_is_missing() {
     assert!(shown.subtitle.contains("8.2"));
     assert_eq!(table(&model).rows[1].cells[1].detail, "it?ended");
     model.act(Act::Select("8.2".to_owned()));
-    assert_eq!(labels(&model)[0], model.words().restart_php);
+    let words = model.words();
+    assert_eq!(
+        switch(&model),
+        (words.restart_php.to_owned(), ServiceSwitch::RestartPhp)
+    );
     let stop = |model: &Model| {
         screen(model)
             .actions
@@ -115,11 +108,11 @@ fn php_is_shown_with_what_is_missing() {
     };
     assert!(stop(&model));
     model.act(Act::Select("8.1".to_owned()));
-    assert_eq!(labels(&model)[0], model.words().start_php);
+    assert_eq!(switch(&model), (words.start_php.to_owned(), ServiceSwitch::StartPhp));
     // The repeated starts of a pool that fails can be ended.
     assert!(stop(&model));
     model.act(Act::Select("8.0".to_owned()));
-    assert_eq!(labels(&model)[0], model.words().start_php);
+    assert_eq!(switch(&model), (words.start_php.to_owned(), ServiceSwitch::StartPhp));
     assert!(!stop(&model));
     assert_eq!(table(&model).rows[2].cells[1].text, model.words().stopped);
 }
@@ -160,14 +153,16 @@ fn databases_are_shown_without_a_server() {
         all(&mut model, "a.service"),
         [words.database_stop, words.copy_connection, words.check_again]
     );
+    assert_eq!(switch(&model).1, ServiceSwitch::StopDatabase);
     assert_eq!(all(&mut model, "b.service"), [words.database_start, words.check_again]);
+    assert_eq!(switch(&model).1, ServiceSwitch::StartDatabase);
     assert_eq!(
         all(&mut model, "PostgreSQL 5432"),
         [words.copy_connection, words.check_again]
     );
     assert_eq!(table(&model).rows[3].cells[0].detail, words.no_unit);
     all(&mut model, "c.service");
-    model.act(Act::SwitchService);
+    model.act(Act::SwitchService(ServiceSwitch::StartDatabase));
     assert_eq!(table(&model).rows[2].cells[1].mark, Some(Mark::Busy));
     assert_eq!(labels(&model), [words.check_again]);
     let start = ServiceJob::Database("c.service".to_owned(), UnitAction::Start);

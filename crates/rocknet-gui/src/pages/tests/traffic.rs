@@ -3,17 +3,9 @@
 use rocknet_control::ban::{BanSummary, OffenderSummary};
 
 use super::*;
-use crate::act::FieldId;
+use crate::act::{FieldId, ServiceSwitch};
 use crate::job::{BanReport, Query};
 use crate::model::DropSelection;
-
-fn enabled(model: &Model) -> Vec<String> {
-    let actions = screen(model).actions.into_iter();
-    actions
-        .filter(|button| button.enabled)
-        .map(|button| button.label)
-        .collect()
-}
 
 #[test]
 fn bans_and_the_worst_clients_are_listed() {
@@ -56,10 +48,13 @@ fn bans_and_the_worst_clients_are_listed() {
     assert_eq!(rows[2].cells[0].text, "More bans: 1");
     assert_eq!(rows[3].cells[2].text, "failed logins: 2, refused requests: 1,234");
     let forms = [words.ban_address, words.drop_responses, words.check_again];
-    assert_eq!(enabled(&model), forms);
-    for (address, label) in [("192.0.2.7", words.lift_ban), ("192.0.2.8", words.ban)] {
+    assert_eq!(labels(&model), forms);
+    for (address, label, effect) in [
+        ("192.0.2.7", words.lift_ban, ServiceSwitch::LiftBan),
+        ("192.0.2.8", words.ban, ServiceSwitch::Ban),
+    ] {
         model.act(Act::Select(address.to_owned()));
-        assert_eq!(enabled(&model)[0], label);
+        assert_eq!(switch(&model), (label.to_owned(), effect));
     }
     model.report(Report::Denied(Query::Bans));
     assert_eq!(message(&model).title, words.denied_title);
