@@ -13,7 +13,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-
 /// Place outside of the window.
 const OUTSIDE: [&str; 2] = ["1500", "900"];
 
