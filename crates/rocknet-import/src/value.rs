@@ -30,6 +30,14 @@ impl Value {
         }
     }
 
+    /// Returns a table; `true` if it has no entries, because the defaults of the key apply.
+    pub fn enabled(entries: Vec<(String, Value)>) -> Value {
+        match entries.is_empty() {
+            true => Value::Flag(true),
+            false => Value::Table(entries),
+        }
+    }
+
     /// Appends the value in TOML.
     pub fn write(&self, out: &mut String) {
         match self {

@@ -195,10 +195,7 @@ impl CacheDraft {
             entries.push(("bypass".to_owned(), Value::one_or_list(self.bypass)));
         }
         entries.extend(self.others);
-        match entries.is_empty() {
-            true => Value::Flag(true),
-            false => Value::Table(entries),
-        }
+        Value::enabled(entries)
     }
 }
 

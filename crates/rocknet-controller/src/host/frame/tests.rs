@@ -1,6 +1,8 @@
 //! Tests that frames survive a round trip however the bytes are split, and that invalid frames are rejected.
 
+use super::super::RequestView;
 use super::*;
+use crate::abi;
 
 /// Checks that frames are read whole, byte by byte, and together with the frames after them.
 #[track_caller]
