@@ -31,6 +31,7 @@ use crate::value::ban;
 /// Checks a whole configuration, and reports its errors to `check`. A value with an error has its default in the
 /// returned model, or is missing.
 pub(crate) fn check(root: &Table, check: &mut Check<'_>) -> Config {
+    // Reports unknown keys and values of the wrong type. The functions below skip such values without another finding.
     keys::check(check, root);
     let (server, limits, log, cache) = server::build(check, root);
     let admin = admin::build(check, root.table("admin"));

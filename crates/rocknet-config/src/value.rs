@@ -1,4 +1,5 @@
-//! Parsers of the values of single keys. Each returns a part of the model, or reports an error.
+//! Parsers of the values of single keys. Each returns a part of the model, or reports an error. Values of the wrong
+//! type are skipped, because module `check::keys` reports them.
 
 pub(crate) mod access;
 pub(crate) mod access_log;

@@ -66,7 +66,7 @@ pub type Admission = Result<Admitted, Box<Response>>;
 pub struct Admitted {
     /// User whom the guard has authenticated; `None` if it authenticates no user.
     pub user: Option<Arc<str>>,
-    /// Identity that an authority (the server of `auth.forward`) has established; `None` for guards that query none.
+    /// Changes of the request and its response that the guard requires; `None` if it requires none.
     pub identity: Option<Arc<Identity>>,
 }
 
@@ -77,14 +77,16 @@ impl Admitted {
     }
 }
 
-/// Identity of a client that an authority has established, as header fields; or the signature of a signed URL.
+/// Identity of a client as header fields, which replace those of the client. For a signed URL, the signature that is
+/// removed instead.
 #[derive(Debug, Default)]
 pub struct Identity {
-    /// Names of the fields by which handlers recognize the identity. Fields of the client with these names are removed.
+    /// Names of the fields by which handlers recognize the identity. Fields of the client with these names are removed,
+    /// also if `fields` is empty.
     pub names: Arc<[Box<str>]>,
     /// Fields that are added to the request.
     pub fields: Vec<(Box<str>, Box<[u8]>)>,
-    /// Cookies that the authority sets at the client.
+    /// `Set-Cookie` fields for the response, such as those of an authority or of a renewed session.
     pub cookies: FieldList,
     /// True if the response depends on the identity, so that it is not shared with other clients.
     pub is_personal: bool,
@@ -94,7 +96,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns true if the request has fields of the identity.
+    /// Returns true if the identity replaces or removes fields of the client.
     pub fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
@@ -127,6 +129,8 @@ pub fn with_own_fields<'f>(
         .filter(|option| !is_removed(option))
         .collect();
     let options = options.join(&b", "[..]);
+    // A first edit replaces the `Connection` lines by one with the remaining options. Without such options, the edit at
+    // the end removes these lines.
     let connection = (!options.is_empty()).then(|| {
         OwnedRequest::with_edited_fields(
             request,
@@ -162,13 +166,13 @@ pub enum Check {
 /// Decides whether a request is admitted to a route. One value serves all workers.
 ///
 /// A request is checked at each route that it leads to, because the file that is served may belong to a different route
-/// than the path. A guard that several of these routes share admits a request once.
+/// than the path. A guard that several of these routes share decides once about a request.
 pub trait Guard: Send + Sync {
     /// Decides about a request.
     fn check(&self, context: &GuardContext<'_>) -> Check;
 
     /// Admits a request for which the worker cache has a response, if that takes no work. Returns the user as in
-    /// [`Admission`], or `None` if the caller has to use [`Guard::check`]. Has no side effects.
+    /// [`Admitted::user`], or the outer `None` if the caller has to use [`Guard::check`]. Has no side effects.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>>;
 
     /// Returns true if the guard removes fields that clients must not set, so that trailer fields are dropped, too.
@@ -188,9 +192,9 @@ pub trait Guard: Send + Sync {
     }
 
     /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
-    /// the request. `ends_at_once`: true if the request ends before the worker continues, so that nothing has to be kept
-    /// in [`GuardContext::held`] until its end. Returns a value for [`Guard::uncount_cached`]. If the result is `None`,
-    /// nothing was counted, and the caller has to use [`Guard::check`].
+    /// the request. `ends_at_once`: true if the request ends before the worker continues, so that nothing has to be
+    /// kept in [`GuardContext::held`] until its end. Returns a value for [`Guard::uncount_cached`]. If the result is
+    /// `None`, nothing was counted, and the caller has to use [`Guard::check`].
     fn count_cached(&self, _context: &GuardContext<'_>, _ends_at_once: bool) -> Option<u32> {
         Some(0)
     }

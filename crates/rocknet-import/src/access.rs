@@ -50,8 +50,8 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
 }
 
 /// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: true to add also
-/// the keys that the settings do not have. If two lists cannot be combined, denies every client (`deny = "all"`) and
-/// returns false.
+/// the keys that the settings do not have. Two different lists of `allow` cannot be combined: then denies every client
+/// (`deny = "all"`) and returns false.
 pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {
@@ -65,6 +65,8 @@ pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) ->
                 settings.close(setting.line);
                 is_combined = false;
             }
+            // The key is not to be added, or its values need no combination. Of two values of `auth`, that of the
+            // settings stays, because a table has only one.
             _ => {}
         }
     }
@@ -103,7 +105,7 @@ fn union(left: &Value, right: &Value) -> Value {
 }
 
 /// Notes that routes for prefixes take precedence over restricted routes for file names, whose patterns begin with `*`,
-/// and over those for expressions.
+/// and over those for expressions. A prefix that denies every client opens nothing, so it needs no note.
 pub(crate) fn note_shadowed(site: &mut Site) {
     let prefixes: Vec<String> = site
         .routes

@@ -156,8 +156,8 @@ fn is_condition(directive: &Directive) -> bool {
         .any(|name| directive.is(name))
 }
 
-/// Returns true for a conditional section whose directives count as if they stood outside of it. A negated section and
-/// `<IfDefine>` do not count.
+/// Returns true for a conditional section whose directives count as if they stood outside of it, because its module,
+/// file or version is assumed to exist. A negated section and `<IfDefine>` do not count.
 fn is_applied_condition(directive: &Directive) -> bool {
     is_condition(directive) && !directive.argument(0).starts_with('!') && !directive.is("IfDefine")
 }

@@ -38,13 +38,14 @@ impl Condition {
     }
 }
 
-/// Returns the alternatives for a value that must match an expression. `map`: `header`, `cookie` or `query`. `name`:
-/// name of the value in it. A value that is absent counts as an empty text.
+/// Returns the alternatives for a value that must match an expression, or must not if `is_negated`. `map`: `header`,
+/// `cookie` or `query`. `name`: name of the value in it. A value that is absent counts as an empty text.
 pub(crate) fn of_value(map: &'static str, name: &str, regex: &RegexPattern, is_negated: bool) -> Vec<Conditions> {
     let text = regex.to_string();
     let matching = |pattern: &str| Condition::entry(map, name, pattern);
     let is_empty = text.trim_start_matches(['~', '*']) == "^$";
     match (regex.matches(b""), is_negated) {
+        // An empty or absent value has no character, so `~.` does not match it.
         _ if is_empty => vec![vec![matching("~.").negated_if(!is_negated)]],
         (false, _) => vec![vec![matching(&text).negated_if(is_negated)]],
         (true, false) => vec![vec![matching(&text)], vec![matching("")]],
@@ -52,7 +53,8 @@ pub(crate) fn of_value(map: &'static str, name: &str, regex: &RegexPattern, is_n
     }
 }
 
-/// Returns the alternatives for a value that must equal a text; `None` if RockNet cannot compile an expression for it.
+/// Returns the alternatives of [`of_value`] for a value that must equal a text; `None` if RockNet cannot compile an
+/// expression for it.
 pub(crate) fn of_equal(map: &'static str, name: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>> {
     let regex = RegexPattern::new(&format!("^{}$", escaped(text)), false).ok()?;
     Some(of_value(map, name, &regex, is_negated))

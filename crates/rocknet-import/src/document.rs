@@ -55,7 +55,7 @@ pub(crate) struct Site {
 }
 
 /// Place of a rule among the rules of its site. The other server evaluates its directives in this order, wherever they
-/// stand in the file.
+/// stand in the file. `Exact`, `Expression` and `Prefix` are named after the locations of nginx.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum RuleStage {
     /// Rules of the whole site.
@@ -69,7 +69,7 @@ pub(crate) enum RuleStage {
     Prefix,
     /// Rewrites of a part of the site. Afterwards, the path is matched again.
     Rewrite,
-    /// Copies of responses, for rewritten paths.
+    /// Copies of the responses of earlier stages, for rewritten paths. [`Site::order_rules`] adds them.
     Again,
 }
 
@@ -143,9 +143,9 @@ impl Site {
         });
     }
 
-    /// Puts the rules in the order of their stages. Rules with `last` would skip the refusals of later stages, so they
-    /// lose it if there are later stages. Responses before a rewrite are repeated after it, because the other server
-    /// applies them to the rewritten path too.
+    /// Puts the rules in the order of their stages. Rules with `last` would skip later refusals, so they lose it if
+    /// there are later stages; a rewrite also loses it if a refusal follows it. Responses of the stages after `Site`
+    /// that precede a rewrite are repeated at the end, because the other server applies them to the rewritten path too.
     pub fn order_rules(&mut self) {
         self.rules.sort_by_key(|rule| rule.stage);
         let is_rewrite = |rule: &SiteRule| rule.stage == RuleStage::Rewrite && rule.has("rewrite");
@@ -166,7 +166,7 @@ impl Site {
             let (rule, later) = self.rules[at..]
                 .split_first_mut()
                 .map_or((None, &[][..]), |(rule, later)| (Some(rule), &*later));
-            // Apache applies the rules of a folder again after a rewrite.
+            // Apache applies the rules of a folder again after a rewrite, with all refusals among them.
             let precedes_refusal =
                 |rule: &SiteRule| rule.has("rewrite") && later.iter().any(SiteRule::refuses_requests);
             let Some(rule) =
@@ -303,8 +303,8 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     }
 }
 
-/// Notes each response field of the block for all other paths that the routes of other blocks inherit. `name`:
-/// directive that adds a field. `root` and `base`: as in [`restore`]. `routes`: settings of the routes.
+/// Notes each response field that the block for all other paths adds, and that the routes of other blocks inherit from
+/// the site. `name`: directive that adds a field. `root` and `base`: as in [`restore`]. `routes`: settings of routes.
 pub(crate) fn note_inherited_fields<'s>(
     name: &str,
     (root, base): (&Settings, &Settings),

@@ -91,9 +91,13 @@ impl ServedFiles {
             name.rsplit_once('.'),
         ) {
             (true, ..) => self.has_any_path = true,
+            // `{path}/`: a folder, whose index files `add` collects.
             (false, true, _) if name.is_empty() => {}
+            // `{path}/index.php`
             (false, true, _) => self.names.push(name.to_owned()),
+            // `{path}.php`
             (false, false, Some((_, ending))) => self.endings.push(ending.to_owned()),
+            // `{path}` is the path of the request itself; `{path}_a` is another name in its folder.
             (false, false, None) => self.has_any_name |= !rest.is_empty(),
         }
     }
@@ -167,6 +171,7 @@ impl ServedFiles {
 
     /// Returns true if exceptions of a rule may except a path, and not the file that the path leads to.
     fn may_except(&self, exceptions: &Value) -> bool {
+        // An exception for a single file excepts no folder, so index files do not matter for it.
         let leads_elsewhere = self.has_any_path || !self.paths.is_empty() || !self.endings.is_empty();
         let is_file = |pattern: &Value| {
             text_of(pattern).is_some_and(|text| text.starts_with('/') && !text.contains('*') && !text.ends_with('/'))
@@ -234,6 +239,7 @@ fn literal(expression: &str) -> Option<String> {
 fn is_never_served(expression: &str, regex: &RegexPattern) -> bool {
     let rest = expression.trim_start_matches('^').strip_prefix("/\\.");
     let is_dot = rest.is_some_and(|rest| !rest.starts_with(['?', '*', '{']) && !may_have_alternatives(rest));
+    // Samples of the files that are served, in the folder and in a folder below it.
     let known = ["/.well-known/index.html", "/.well-known/x/index.html"];
     is_dot && !known.iter().any(|path| regex.matches(path.as_bytes()))
 }

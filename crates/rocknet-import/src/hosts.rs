@@ -44,8 +44,8 @@ pub(crate) struct HostDraft {
     pub tls_word: Option<&'static str>,
     /// Redirect of all requests to HTTPS, with their path; `None` if not all requests are redirected.
     pub https_redirect: Option<HttpsRedirect>,
-    /// Used only if `names` is empty. True if the host has names, but RockNet can express none of them. Its site would
-    /// serve every name, so it is left out.
+    /// True if RockNet cannot express a name of the host. The flag counts only if `names` stays empty: then the site
+    /// would serve every name, so it is left out.
     pub has_only_unknown_names: bool,
     /// True if the host needs no site, because RockNet does the same by default.
     pub is_needless: bool,
@@ -146,7 +146,7 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
     }
 }
 
-/// Joins a host with the same content on other ports.
+/// Joins a host with the same content on other ports: one of the two hosts uses TLS, and the other does not.
 fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
     kept.note(
         NoteKind::Differs,
@@ -177,6 +177,7 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
             Some(at) if target.is_empty() || &target == name => {
                 let listeners = host.listeners.iter().filter(|listener| !listener.tls);
                 kept[at].listeners.extend(listeners.cloned());
+                // `redirect = false` would serve the site without TLS too.
                 kept[at].tls.retain(|(key, _)| key != "redirect");
                 joined = Some(at);
             }
@@ -340,6 +341,7 @@ fn set_tls(host: &mut HostDraft, name: &str) {
         host.tls.retain(|(key, _)| key != "redirect");
     }
     let has_files = host.tls.iter().any(|(key, _)| key == "cert");
+    // If `tls` is a table, `issuer` in it takes the place of the word.
     if let (Some("local"), false, false) = (host.tls_word, has_files, host.tls.is_empty()) {
         host.tls.insert(0, ("issuer".to_owned(), Value::text("local")));
     }

@@ -14,18 +14,19 @@ use crate::source::SourceMap;
 /// Maximum depth of included files. Configurations in use have about three levels.
 const MAX_DEPTH: usize = 8;
 
-/// Maximum number of bytes of all files.
+/// Maximum number of bytes of all files together, so that the directives in memory have a bound.
 const MAX_TOTAL_BYTES: usize = 4 * crate::MAX_BYTES;
 
-/// Maximum number of directives that are inserted. A file counts each time that it is included, because files that
-/// include others several times multiply the directives.
+/// Maximum number of directives that are inserted, far more than configurations in use have. A file counts each time
+/// that it is included, because files that include others several times multiply the directives.
 const MAX_INSERTED: usize = 100_000;
 
 /// A directive that includes files.
 pub(crate) struct IncludeRequest {
     /// Path of a file or folder, or a pattern. Relative paths are relative to [`IncludeRules::folder`].
     pub path: String,
-    /// True if the directive has another meaning when no file matches, so that it is kept.
+    /// True if the directive has another meaning when no file matches, so that it is kept without a note. `import x` of
+    /// Caddy may name a file or a snippet; `include` of nginx and `Include` of Apache always name files.
     pub is_uncertain: bool,
 }
 
@@ -131,7 +132,8 @@ impl<'a> IncludeReader<'a> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
-            // A folder is included with its files, and with the files of two levels of folders below it.
+            // A folder is included with its files, and with the files of two levels of folders below it. Deeper
+            // files are left out.
             Some(FileKind::Directory) => {
                 let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
                 levels

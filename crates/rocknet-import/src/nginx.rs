@@ -53,6 +53,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();
     let mut http_tls = Vec::new();
+    // In a file with `server` blocks alone, the top level has the meaning of `http`.
     let http = tree.iter().filter(|directive| directive.is("http"));
     let directives: Vec<&Directive> = tree.iter().chain(http.flat_map(Directive::children)).collect();
     for directive in directives {
@@ -71,6 +72,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             ("events" | "pid" | "worker_processes" | "worker_rlimit_nofile" | "daemon" | "load_module", _) => {
                 document.unneeded(directive, "RockNet selects this itself");
             }
+            // No setting corresponds to these. `skip_unknown` adds the advice for variables.
             ("map" | "geo" | "split_clients", _) => {
                 document.skip_unknown(directive);
             }
@@ -91,7 +93,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     shared.finish(None);
     let caches = shared.caches.clone();
     cache::translate(&[], &caches, &mut shared.settings, &mut shared.notes);
-    globals(&mut document, &mut shared);
+    move_http_settings(&mut document, &mut shared);
     shared.move_globals(&mut document);
     param_users::note(&shared.params, None, &servers, &upstreams, &mut document);
     let mut hosts = Vec::new();
@@ -102,8 +104,8 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     document
 }
 
-/// Moves the settings of `http` that are global in RockNet to the global tables.
-fn globals(document: &mut Document, shared: &mut Scope<'_>) {
+/// Moves the notes of `http` to the document, and each of its settings that has a key in a global table to that table.
+fn move_http_settings(document: &mut Document, shared: &mut Scope<'_>) {
     document.notes.append(&mut shared.notes);
     let settings = &mut shared.settings;
     for (key, table, name) in [

@@ -63,6 +63,7 @@ fn push_literal(out: &mut String, text: &str) {
         out.push_str(before);
         let end = after.find('}').unwrap_or(after.len());
         let candidate = format!("{{{}}}", &after[..end]);
+        // The scope of logs has all placeholders. `parse` fails for other names in braces, which are doubled too.
         let is_name = Template::parse(&candidate, Scope::Log).map_or(true, |found| found.as_constant().is_none());
         if is_name && end < after.len() {
             out.push_str(&format!("{{{candidate}}}"));

@@ -139,8 +139,8 @@ fn remove(document: &mut Document, origin: &Origin, message: &str) -> bool {
     true
 }
 
-/// Removes the patterns of a rule that the check refuses by themselves, and returns them; `None` if the rule has no
-/// such pattern, or no other.
+/// Removes the patterns of a rule that the check refuses by themselves, and returns them. Returns `None` if the rule
+/// has no such pattern, or no other; the caller then removes the whole rule.
 fn drop_paths(rule: &mut SiteRule) -> Option<String> {
     let (_, path) = rule.keys.iter_mut().find(|(key, _)| *key == "path")?;
     let Value::List(patterns) = path else { return None };

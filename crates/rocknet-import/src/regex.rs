@@ -9,8 +9,8 @@ const MAX_PATTERNS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
-    /// Patterns for longer names that begin with the path, such as `/api*` for `^/api`. The expression matched these
-    /// names, too, and paths below them, which these patterns do not match.
+    /// Patterns for longer names that begin with the path, such as `/api*` for `^/api`. They are not in `patterns`,
+    /// although the expression matched these names, too. No pattern stands for the paths below them, such as `/api2/x`.
     pub beginnings: Vec<String>,
     /// Difference between the paths that the patterns and the expression match, if there is one.
     pub difference: Option<&'static str>,

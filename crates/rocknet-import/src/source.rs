@@ -33,6 +33,7 @@ impl SourceMap {
     /// Returns the name of the file of a line, and the number of the line in it. `line`: its number among the lines of
     /// all files. Without files, the name is empty.
     pub fn position(&self, line: usize) -> (&str, usize) {
+        // Line 0 stands for no line. It belongs to the first file.
         let file = self.files.iter().rev().find(|file| file.offset < line.max(1));
         file.map_or(("", line), |file| (file.name.as_str(), line - file.offset))
     }

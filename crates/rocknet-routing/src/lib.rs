@@ -4,7 +4,7 @@
 //! [`Redirects`] maps moved paths to their new locations. [`Rules`] are applied to requests before the routes. All
 //! tables are built once from a checked configuration and then only read, so workers share them without a lock. Lookups
 //! of hosts and routes do not allocate. Their cost does not depend on the number of sites and routes, except that globs
-//! are compared one by one.
+//! and regular expressions are compared one by one.
 //!
 //! ```
 //! use rocknet_config::model::Pattern;

@@ -208,6 +208,7 @@ impl Rule {
             unless: rule.unless.iter().map(|when| Matcher::new(when, &[])).collect(),
             action: match &rule.action {
                 RuleAction::Pass => Action::Pass,
+                // A rewrite adds the query of the request to a query of the target. A redirect does not.
                 RuleAction::Rewrite(to) => Action::Rewrite(Target::new(to, &names, true)?),
                 RuleAction::Redirect { to, status } => Action::Redirect {
                     to: Target::new(to, &names, false)?,

@@ -18,7 +18,7 @@ pub struct RequestTarget<'a> {
     pub raw_path: &'a [u8],
     /// Query as received, without the `?`; `None` if there was no `?`.
     pub query: Option<&'a [u8]>,
-    /// Values for placeholders, except those of path and query.
+    /// Values for all placeholders except `{path}` and `{query}`.
     pub values: &'a dyn Values,
 }
 
@@ -124,6 +124,7 @@ impl Target {
             }
             Some(query) => {
                 push_part(&mut pieces, query, UrlPart::Query, names)?;
+                // `{query}` is already the query of the request.
                 let has_query = pieces.contains(&Piece::Value(Placeholder::Query, UrlPart::Query));
                 pieces.extend((keeps_query && !has_query).then_some(Piece::MoreQuery));
             }

@@ -1,4 +1,4 @@
-//! Trie of the routes of a site. Except for globs, the time of a lookup depends only on the path.
+//! Trie of the routes of a site. Without globs and regular expressions, the time of a lookup depends only on the path.
 
 use std::fmt;
 use std::ops::Range;

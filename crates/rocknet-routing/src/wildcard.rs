@@ -1,5 +1,5 @@
-//! Patterns for values of header fields and query parameters, in which each star matches any run of bytes. Matching
-//! takes linear time.
+//! Patterns for values of header fields, cookies and query parameters, in which each star matches any run of bytes.
+//! Matching takes linear time.
 
 use memchr::memmem;
 
@@ -22,7 +22,7 @@ impl Wildcard {
         }
     }
 
-    /// Returns true for the empty pattern, which means that the field or parameter must be absent.
+    /// Returns true for the empty pattern, which means that the field, cookie or parameter must be absent.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_empty()) && self.pieces.len() == 1
     }

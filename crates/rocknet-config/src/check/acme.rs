@@ -1,4 +1,4 @@
-//! Checks the ACME keys of `[tls]`.
+//! Checks the ACME keys of `[tls]`. Values of the wrong type are skipped, because module `check::keys` reports them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -233,8 +233,8 @@ fn ask(check: &mut Check<'_>, node: &Node) -> Option<String> {
     let host = text
         .strip_prefix("http://")
         .map(|rest| rest.split('/').next().unwrap_or_default());
-    // The URL needs a host. A user name and a fragment are refused, because the request to the URL does not send them.
-    // A `?` needs a path before it.
+    // The query is sent without TLS, so `https://` is refused. The URL needs a host. A user name and a fragment are
+    // refused, because the request to the URL does not send them. A `?` needs a path before it.
     let good = host.is_some_and(|host| !host.is_empty() && !host.starts_with(':') && !host.contains(['@', '?']))
         && !text.contains('#')
         && text.bytes().all(|byte| byte.is_ascii_graphic());

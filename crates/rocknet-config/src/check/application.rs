@@ -61,7 +61,8 @@ fn is_off(entry: &Entry) -> bool {
 }
 
 /// Sets the mount path of an application that the route itself names without `mount`: the path of the route's pattern,
-/// without trailing slashes. The mount path of a glob is empty. An inherited application keeps its mount path.
+/// without trailing slashes. The mount path of a glob or regular expression is empty. An inherited application keeps
+/// its mount path.
 pub(super) fn mount(table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let Some(application) = &mut settings.application else {
         return;

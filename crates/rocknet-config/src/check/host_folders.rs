@@ -105,7 +105,8 @@ fn disabled_names(root: &Table) -> Vec<HostPattern> {
     names.filter_map(|name| host_pattern(&name).ok()).collect()
 }
 
-/// Returns true if the host belongs to the site with `{host}`, and to none of the names of `others`.
+/// Returns true if the most specific name that covers the host is one of the site with `{host}`, not one of `others`.
+/// If the site has no names, it covers every host, but any name is more specific.
 fn is_served(template: &CheckedSite, host: &str, others: &[&HostPattern]) -> bool {
     let own = template.names.iter().map(|(name, _)| name);
     let own = match template.names.is_empty() {

@@ -292,6 +292,7 @@ fn wrong_type(check: &mut Check<'_>, key: &Key, kind: &Kind, node: &Node) {
     }
     if let Value::Text(text) = &node.value
         && matches!(kind, Kind::Integer { .. } | Kind::Either(_))
+        // The value of a variable may be a secret, so the help does not show it.
         && text.template.is_none()
         && text.value.trim().parse::<i64>().is_ok()
     {

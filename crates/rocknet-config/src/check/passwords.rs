@@ -5,7 +5,8 @@ use crate::context::Check;
 use crate::finding::Code;
 use crate::model::{Listen, Mode, Server};
 
-/// Warns of sites that receive passwords without TLS, because others in the network can read the passwords. A site that
+/// Warns of sites that receive passwords without TLS, because others in the network can read the passwords. With
+/// `forward` and `oidc`, clients send a password or the cookie of a session, which admits others as well. A site that
 /// uses TLS with `redirect` is not reported. Passwords over loopback or a Unix socket do not leave the machine.
 pub(super) fn warn_without_tls(check: &mut Check<'_>, server: &Server, sites: &[CheckedSite]) {
     // In `dev` mode the server is not public. A trusted proxy is assumed to terminate TLS, in a network that the

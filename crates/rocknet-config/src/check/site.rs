@@ -15,8 +15,8 @@ use crate::source::Span;
 use crate::value::host::{self, SiteName};
 use crate::value::{path, pattern, settings as setting, typed};
 
-/// Maximum number of aliases of one site. Public authorities issue no certificate with so many names: Let's Encrypt
-/// accepts 100.
+/// Maximum number of aliases of one site. It bounds the time of the check, which compares each alias with all others. A
+/// certificate of Let's Encrypt has at most 100 names.
 const MAX_ALIASES: usize = 1_000;
 
 /// Site with the spans that the check for conflicts between sites needs.
@@ -181,6 +181,7 @@ fn site(
     }
     let rules = rule::build(check, table);
     let serves = |settings: &Settings| {
+        // `php` and `cgi` need a `root`, so they are not listed.
         let has_handler = settings.root.is_some()
             || settings.proxy.is_some()
             || settings.controller.is_some()

@@ -28,6 +28,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
     {
         return foreign_word(check, name, header, advice, span);
     }
+    // A name that another server uses is not a mistyped key, even if it resembles one.
     if let Some(meant) = nearest(name, names(section)).filter(|_| equivalent.is_none()) {
         return check.error(Code::UnknownKey, span, message, format!("did you mean `{meant}`?"));
     }
@@ -57,6 +58,7 @@ pub(super) fn report(check: &mut Check<'_>, section: Section, header: &str, name
             format!("write `{}` in {owner}", key.name),
         );
     }
+    // A prefix such as `proxy_` fits many words, so exact names take precedence.
     if takes_foreign_words(section)
         && let Some(advice) = foreign::find_prefix(name)
     {
@@ -122,8 +124,8 @@ fn is_rest_of_name(header: &str, entry: &Entry) -> bool {
     // `header` is `[site."NAME"]`, so the quotes and the bracket remain. A name with a dot or colon is already
     // complete, and so is `default`.
     let name = header.trim_start_matches("[site.");
-    let by_header = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);
-    entry.node.as_table().is_some_and(by_header) && !name.contains(['.', ':']) && name != "\"default\"]"
+    let is_not_inline = |table: &Table| matches!(table.origin, Origin::Header | Origin::Implied | Origin::Dotted);
+    entry.node.as_table().is_some_and(is_not_inline) && !name.contains(['.', ':']) && name != "\"default\"]"
 }
 
 /// Returns the names of the keys of a section.

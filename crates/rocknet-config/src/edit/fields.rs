@@ -228,6 +228,7 @@ impl Editor {
         let mut entries = Vec::new();
         let mut names = HashSet::new();
         for line in lines(text) {
+            // ` = ` takes precedence, because a name such as `/a=b` may contain `=`.
             let (name, value) = line
                 .split_once(" = ")
                 .or_else(|| line.split_once('='))
@@ -318,7 +319,7 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
-                // A name with `=` or a newline could not be read back from a line `name = value`.
+                // A name with `=` or a newline might not be read back from a line `name = value`.
                 if name.contains(['=', '\n']) {
                     return None;
                 }

@@ -10,7 +10,8 @@ use crate::syntax;
 pub struct KeyPositions {
     sources: Sources,
     file: FileId,
-    /// Keys of the top table and of all inner tables. The key of a table comes before the keys in the table.
+    /// Keys of the top table and of all inner tables. The key of a table comes before the keys in the table. The tables
+    /// of a list have the path of the list, so several keys can have the same path.
     keys: Vec<PlacedKey>,
 }
 
@@ -46,7 +47,7 @@ impl KeyPositions {
         found.max_by_key(|key| key.path.len()).map_or(&[], |key| &key.path)
     }
 
-    /// Returns the line of a key, counted from 1; `None` if the text does not contain the key.
+    /// Returns the line of the first key with this path, counted from 1; `None` if the text has no such key.
     pub fn line(&self, path: &[&str]) -> Option<usize> {
         let key = self.keys.iter().find(|key| key.path == path)?;
         Some(self.sources.line(key.key))

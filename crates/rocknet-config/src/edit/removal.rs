@@ -5,8 +5,9 @@ use toml_edit::{Document, DocumentMut, Item, Key, Table};
 use super::Editor;
 
 impl Editor {
-    /// Removes the lines of a key, so that the comments above them stay. Returns false, without a change, if the path
-    /// does not lead to a key with lines of its own, or if no comment is above them.
+    /// Removes the lines of a key, so that the comments above them stay. `toml_edit` would remove these comments with
+    /// the key. Returns false, without a change, if the path does not lead to a key with lines of its own, or if no
+    /// comment is above them.
     pub(super) fn remove_below_comments(&mut self, path: &[&str]) -> bool {
         let Some((key, parents)) = path.split_last() else {
             return false;

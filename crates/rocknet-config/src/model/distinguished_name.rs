@@ -65,8 +65,8 @@ impl DistinguishedName {
         DistinguishedName(parts)
     }
 
-    /// Returns true if both names are the same. Tools write names in the order of the certificate (OpenSSL) or in its
-    /// reverse (RFC 4514, nginx), so either order is accepted for the whole name.
+    /// Returns true if both names are the same, readable, and not empty. Tools write names in the order of the
+    /// certificate (OpenSSL) or in its reverse (RFC 4514, nginx), so either order is accepted for the whole name.
     pub fn is_same(&self, other: &DistinguishedName) -> bool {
         let (own, other) = (&self.0, &other.0);
         let is_equal = |pairs: &mut dyn Iterator<Item = (&RelativeName, &RelativeName)>| {

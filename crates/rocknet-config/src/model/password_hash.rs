@@ -316,6 +316,7 @@ fn base64_bytes(text: &str) -> Option<usize> {
         b'/' => Some(63),
         _ => None,
     };
+    // Value of the last character, once all characters are known to be valid.
     let last = text.bytes().try_fold(0, |_, byte| value(byte))?;
     // Bits of the last character that do not belong to a byte. They are 0 in a canonical encoding.
     let unused = match text.len() % 4 {

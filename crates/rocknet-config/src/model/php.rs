@@ -28,7 +28,7 @@ pub enum Php {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PhpSettings {
     /// Settings of `php.ini` by name. Names and values are one line each, and no value has both a single quote and one
-    /// of the characters `"`, `\\` and `$`, so that the pool file can quote it.
+    /// of the characters `"`, `\` and `$`, so that the pool file can quote it.
     pub ini: BTreeMap<String, String>,
     /// Environment variables of the scripts.
     pub env: BTreeMap<String, String>,

@@ -7,8 +7,9 @@ use super::settings::Settings;
 use super::site::Site;
 
 impl Config {
-    /// Returns true if a text of a site contains the placeholder `name`, which is passed without braces. An escaped
-    /// placeholder, `{{name}}`, counts too.
+    /// Returns true if a searched text of a site contains the placeholder `name`, which is passed without braces. An
+    /// escaped placeholder, `{{name}}`, counts too. The searched texts are those of rules, `log.format`, `headers`,
+    /// `redirects`, `key` of `limit`, and `headers` of `proxy`.
     pub fn has_placeholder(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         self.sites.iter().any(|site| site.has_text(&placeholder))
@@ -16,7 +17,7 @@ impl Config {
 }
 
 impl Site {
-    /// Returns true if a text with placeholders contains `part`.
+    /// Returns true if one of the searched texts contains `part`.
     fn has_text(&self, part: &str) -> bool {
         let in_rule = |action: &RuleAction| match action {
             RuleAction::Pass => false,
@@ -33,7 +34,7 @@ impl Site {
 }
 
 impl Settings {
-    /// Returns true if a text with placeholders contains `part`.
+    /// Returns true if one of the searched texts contains `part`.
     fn has_text(&self, part: &str) -> bool {
         let mut keys = self.limits.iter().filter_map(|limit| limit.key.as_ref());
         self.headers.values().any(|value| value.contains(part))

@@ -55,14 +55,14 @@ pub struct Conditions {
     pub host_regexes: Vec<RegexPattern>,
     /// Methods in upper case, one of which must be the method of the request.
     pub methods: Vec<String>,
-    /// Names of header fields, each with a pattern of the value. `*` stands for any characters, and case is ignored. An
-    /// empty pattern means that the field must be absent.
+    /// Names of header fields, each with a pattern of the value. A wildcard ignores case. An empty pattern means that
+    /// the field must be absent.
     pub headers: Vec<(String, ValuePattern)>,
-    /// Names of cookies, each with a pattern of the value. `*` stands for any characters, and case matters. An empty
-    /// pattern means that the cookie must be absent.
+    /// Names of cookies, each with a pattern of the value. In a wildcard, case matters. An empty pattern means that the
+    /// cookie must be absent.
     pub cookies: Vec<(String, ValuePattern)>,
-    /// Names of query parameters, each with a pattern of the value. `*` stands for any characters, and case matters. An
-    /// empty pattern means that the parameter must be absent. The name `*` stands for the whole query.
+    /// Names of query parameters, each with a pattern of the value. In a wildcard, case matters. An empty pattern means
+    /// that the parameter must be absent. The name `*` stands for the whole query.
     pub query: Vec<(String, ValuePattern)>,
     /// Ranges of addresses, one of which must contain the address of the client.
     pub clients: Vec<ClientRange>,
@@ -112,8 +112,8 @@ pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
     /// Replaces the path by this text. The query of the request is kept, after a query of the text if it has one,
-    /// unless the text ends in `?`. `{*}` has the same meaning as in [`RuleAction::Redirect`]. `{1}` and names in
-    /// braces stand for groups of regular expressions.
+    /// unless the text ends in `?`, has `{query}` in its query, or has `{target}` in its path. `{*}` has the same
+    /// meaning as in [`RuleAction::Redirect`]. `{1}` and names in braces stand for groups of regular expressions.
     Rewrite(String),
     /// Redirects the client.
     Redirect {

@@ -106,6 +106,7 @@ fn range(text: &str) -> Result<ClientRange, RangeError> {
 /// Returns the address with every bit after the first `length` cleared.
 fn first_address(ip: IpAddr, length: u8) -> IpAddr {
     let length = u32::from(length);
+    // For a length of 0, the shift is as wide as the type, which `checked_shl` refuses. No bit is kept then.
     match ip {
         IpAddr::V4(ip) => {
             let mask = u32::MAX.checked_shl(32 - length.min(32)).unwrap_or(0);

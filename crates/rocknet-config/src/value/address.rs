@@ -10,7 +10,7 @@ use crate::value::host::MAX_HOST_BYTES;
 use crate::value::socket::{self, Help};
 use crate::value::typed;
 
-/// Reads the address of `key`. `example`: help for an invalid address.
+/// Reads the address of `key`; `None` after an error. `example`: help for an invalid address.
 pub(crate) fn build(check: &mut Check<'_>, key: &str, node: &Node, example: &str) -> Option<Host> {
     let written = node.written()?;
     let text = written.value.as_str();

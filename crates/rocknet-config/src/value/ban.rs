@@ -23,7 +23,7 @@ const MAX_FILES: usize = 16;
 /// Maximum number of login paths. Each POST request is compared with all of them.
 const MAX_LOGIN_PATHS: usize = 32;
 
-/// Reads `ban`; `None` if it is off. A table turns bans on.
+/// Reads `ban`; `None` if it is missing, off or invalid. A table turns bans on.
 pub(crate) fn build(check: &mut Check<'_>, root: &Table) -> Option<Ban> {
     let node = root.node("ban")?;
     let mut ban = Ban::default();
@@ -32,6 +32,7 @@ pub(crate) fn build(check: &mut Check<'_>, root: &Table) -> Option<Ban> {
         Value::Table(table) => {
             binding::read(check, Section::Ban, Some(table), &mut ban);
             if ban.max_time < ban.time {
+                // The default of `max_time` is raised to `time` without an error.
                 if let Some(written) = table.node("max_time") {
                     let message = "`max_time` is shorter than `time`";
                     check.error(

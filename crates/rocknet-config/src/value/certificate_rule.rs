@@ -28,8 +28,8 @@ const OTHERS: [&str; 10] = [
     "signed",
 ];
 
-/// Reads the rule of an `auth` with the key `certificate`. `node`: value of `certificate`; `None` is returned if it has
-/// another type, or is false. Other errors are reported, and leave out what is wrong.
+/// Reads the rule of an `auth` with the key `certificate`. `node`: value of `certificate`. Returns `None` if it is
+/// `false` or of the wrong type. Invalid names in a table are reported and left out.
 pub(crate) fn build(check: &mut Check<'_>, auth: &Table, node: &Node) -> Option<CertificateRule> {
     for other in OTHERS {
         if let Some(entry) = auth.entries.get(other) {

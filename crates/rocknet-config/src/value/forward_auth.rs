@@ -69,14 +69,14 @@ pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
 fn authority(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
     let Value::Text(written) = &node.value else { return None };
     let text = written.value.as_str();
-    let start = match text.strip_prefix("unix:") {
+    let target_start = match text.strip_prefix("unix:") {
         Some(rest) => rest.find(':').map(|at| "unix:".len() + at),
         None => text.find("://").and_then(|scheme| {
             let host = scheme + "://".len();
             text[host..].find(['/', '?', '#']).map(|at| host + at)
         }),
     };
-    let (server, target) = text.split_at(start.unwrap_or(text.len()));
+    let (server, target) = text.split_at(target_start.unwrap_or(text.len()));
     let target = match target.strip_prefix(':').unwrap_or(target) {
         "" => "/".to_owned(),
         target if target.starts_with('?') => format!("/{target}"),

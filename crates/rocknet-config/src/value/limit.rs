@@ -162,7 +162,7 @@ fn rate(check: &mut Check<'_>, node: &Node) -> Option<RequestRate> {
     }
 }
 
-/// Reads `delay`.
+/// Reads `delay`: the number of requests of a burst that do not wait. With `true`, only the first one does not wait.
 fn excess(table: Option<&Table>) -> Excess {
     match typed::integer(table, "delay") {
         Some(after) => Excess::Delayed { after },
@@ -187,6 +187,8 @@ fn key(check: &mut Check<'_>, node: &Node) -> Option<String> {
         check.bad_text(written, node.span, format!("`key`: {message}"), help);
         return None;
     }
+    // A placeholder without its braces, such as `host`. A name that ends with a dot, such as `query.`, is followed by
+    // the name of a parameter.
     let is_name = |name: &str| name == text || name.ends_with('.') && text.starts_with(name);
     if NAMES.iter().any(|named| is_name(named.name)) {
         let message = format!("`key`: \"{}\" is a text that is the same for all requests", short(text));
@@ -250,6 +252,7 @@ fn request_rate(text: &str) -> Result<RequestRate, UnitError> {
         return Err(UnitError(format!("write a number from 1 to {MAX_REQUESTS}")));
     };
     let rate = RequestRate { requests, per };
+    // Only one spelling is accepted. Others, such as `10r/s`, get it as their help.
     match rate.to_string() == text {
         true => Ok(rate),
         false => Err(UnitError(format!("write \"{rate}\""))),

@@ -353,6 +353,7 @@ fn check_emails(check: &mut Check<'_>, node: &Node) {
     }
 }
 
+/// Returns true for a name of 1 to 255 bytes, the maximum of the claim `sub` (OpenID Connect Core §2).
 fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && !text.contains(char::is_control)
 }

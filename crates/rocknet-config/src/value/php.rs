@@ -94,6 +94,7 @@ fn ini(check: &mut Check<'_>, table: &Table) -> BTreeMap<String, String> {
             continue;
         }
         let value = match &entry.node.value {
+            // PHP reads 1 as on and 0 as off.
             Value::Boolean(is_on) => u8::from(*is_on).to_string(),
             Value::Integer(number) => number.to_string(),
             Value::Text(written) => {

@@ -48,6 +48,7 @@ fn proposed(text: &str) -> Vec<String> {
     if let Some(exact) = text.strip_prefix("= ") {
         return vec![exact.trim().to_owned()];
     }
+    // The modifiers `~` and `~*` of nginx do not belong to the expression.
     let bare = text.trim_start_matches(['~', '*']).trim();
     let bare = bare.strip_prefix("/^").or(bare.strip_prefix('^')).unwrap_or(bare);
     let (bare, is_whole) = match bare.strip_suffix('$') {

@@ -81,6 +81,7 @@ pub(crate) fn bypass(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mu
             check.error(Code::BadValue, entry.key, "`bypass` cannot depend on files", help);
         }
     }
+    // `bypass = []` is permitted, but `condition::sets` would report it.
     if typed::elements(node).is_empty() {
         return;
     }

@@ -8,7 +8,8 @@ use crate::finding::{Code, Severity};
 use crate::model::{PasswordHash, SignedUrls};
 use crate::value::path;
 
-/// Reads an `auth` with the key `signed`; `None` if it is off or invalid. `node`: value of `signed`.
+/// Reads an `auth` with the key `signed`. `node`: value of `signed`. Returns `None` if it is `false` or invalid, which
+/// is an error.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<SignedUrls> {
     for (name, entry) in &table.entries {
         if name != "signed" {
@@ -28,7 +29,8 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option
     }
 }
 
-/// Reads the path of a key file. An unusable file is a site error; see [`Check::site_error`].
+/// Reads the path of a key file. An unusable file is a site error; see [`Check::site_error`]. A hash is refused,
+/// because it was probably written for a user named `signed`.
 fn file(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     if node.as_text().is_some_and(|text| PasswordHash::parse(text).is_ok()) {
         let help = "for a user named `signed`, write auth = { users = { signed = \"…\" } }";

@@ -19,8 +19,8 @@ pub(crate) struct Help<'a> {
     pub shorter: &'a str,
 }
 
-/// Reads the path of a socket. A relative path starts at the folder of the configuration file. `key`: name of the key
-/// in messages.
+/// Reads the path of a socket; `None` after an error. A relative path starts at the folder of the configuration file.
+/// `key`: name of the key in messages.
 pub(crate) fn path(check: &mut Check<'_>, key: &str, text: &str, span: Span, help: Help<'_>) -> Option<PathBuf> {
     let resolved = check.resolve(span, text);
     if text.is_empty() || text.ends_with('/') || text.contains(|c: char| c.is_control()) {

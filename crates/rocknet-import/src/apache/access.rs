@@ -65,6 +65,7 @@ impl AccessDraft {
     pub fn finish(self, settings: &mut Settings, notes: &mut Vec<Note>) {
         let line = self.line;
         let mut all = vec![self.order.requirement(notes)];
+        // Stands for the whole section in notes.
         let section = Directive::new("Require", Vec::new(), line);
         if !self.required.is_empty() {
             all.push(Requirement::any(self.required, &section));

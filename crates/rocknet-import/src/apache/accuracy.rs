@@ -39,7 +39,7 @@ impl Accuracy {
         matches!(self, Accuracy::Exact | Accuracy::AtMost)
     }
 
-    /// Returns the accuracy of two conditions, of which both or one must hold.
+    /// Returns the accuracy of two conditions together. It is the same whether both must hold, or one of them.
     pub fn and(self, other: Accuracy) -> Accuracy {
         Accuracy::of(self.has_all() && other.has_all(), self.has_only() && other.has_only())
     }

@@ -20,6 +20,7 @@ pub(super) fn translate(directive: &Directive, site: &mut Site, context: &Server
         return true;
     };
     let folder = target.trim_end_matches('/');
+    // `ScriptAlias /cgi-bin /srv/www/cgi-bin` with the root `/srv/www` needs no route with an alias.
     if is_script && Value::text(folder) == Value::text(format!("{}{path}", root(site))) {
         site.settings.set("cgi", Value::text(path), directive.line);
         return true;

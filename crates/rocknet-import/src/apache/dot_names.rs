@@ -50,7 +50,8 @@ pub(super) fn patterns(expression: &str, ignores_case: bool) -> Option<Vec<Strin
     }
 }
 
-/// Returns the alternatives of a group with a look-ahead as alternatives of their own: `^/a` and `^/b` for `^/(a|b)`.
+/// Returns the alternatives of a group with a look-ahead as alternatives of their own: `^/a(?!b)` and `^/c` for
+/// `^/(a(?!b)|c)`.
 fn spread(alternative: &str) -> Vec<String> {
     let whole = || vec![alternative.to_owned()];
     let Some(at) = alternative.find(LOOK_AHEAD) else {
@@ -79,7 +80,7 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     let (before, rest) = alternative.split_once(LOOK_AHEAD)?;
     let (name, after) = split_group(rest)?;
     let is_name = !name.is_empty() && name.trim_end_matches('/').bytes().all(is_name_byte);
-    // Anything may follow, so that the expression depends only on the beginning of the name.
+    // Only a part that matches every text may follow, so that the expression depends only on the beginning of the name.
     if !is_name || name.ends_with("//") || !matches!(after, "" | ".*" | ".*$" | "(.*)" | "(.*)$") {
         return None;
     }
@@ -118,9 +119,9 @@ fn is_name_byte(byte: u8) -> bool {
 /// Returns true if an expression matches only paths with names that RockNet never serves. `reaches`: returns true if
 /// requests for such paths may be passed on; its argument is true for expressions of the first name in the path.
 pub(super) fn is_never_served(expression: &str, reaches: impl Fn(bool) -> bool) -> bool {
+    // Samples of the paths in `/.well-known`, which are served.
     let paths = ["/.well-known", "/.well-known/x", "/.well-known/acme-challenge/x"];
     alternatives(expression).into_iter().all(|alternative| {
-        // Files in `/.well-known` are served.
         let is_served = || {
             let regex = RegexPattern::new(alternative, true);
             // An expression that RockNet cannot compile may match them.

@@ -17,12 +17,13 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
         match is_greedy {
             // The greedy beginning would take the slash, too.
             true => format!("^{base}/{alternative}"),
-            // The slash at the beginning of the path does not count.
+            // In a folder, paths begin without a slash. So `/a` matches only after a character, for which `.` stands.
             false if is_in_folder && alternative.starts_with('/') && !alternative.starts_with("/?") => {
                 format!(".{alternative}")
             }
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
                 Some(rest) => (format!("^{base}/"), rest),
+                // The expression is one for the whole path already.
                 None if rest.starts_with('/') || rest.starts_with("(/") || rest.starts_with("(?:/") => {
                     ("^".to_owned(), rest)
                 }

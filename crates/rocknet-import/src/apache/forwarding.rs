@@ -42,7 +42,7 @@ impl Forwarding {
             "proxypass" | "proxypassmatch" => self.upstreams |= !words.iter().any(|word| word == "!"),
             "sethandler" | "addhandler" => {
                 let is_upstream = words.iter().any(|word| word.starts_with("proxy:"));
-                // Scripts are run by name, and names with a dot are not run.
+                // Scripts are run by name, and RockNet runs no files whose names begin with a dot.
                 let is_php = words.iter().any(|word| word.contains("php") || word.contains("fcgi:"));
                 self.from_folders |= is_upstream && !is_php;
                 self.scripts = true;

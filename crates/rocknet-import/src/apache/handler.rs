@@ -109,12 +109,12 @@ pub(super) fn translate(directive: &Directive, files: &HandledFiles<'_>, site: &
 /// Returns true for a directive that passes scripts to PHP.
 pub(super) fn runs(directive: &Directive) -> bool {
     // The first argument is the handler or type; the others are endings of files.
-    let words = match directive.name.to_ascii_lowercase().as_str() {
+    let count = match directive.name.to_ascii_lowercase().as_str() {
         "sethandler" | "addhandler" | "addtype" | "forcetype" | "action" => 1,
         "proxypassmatch" => directive.arguments.len(),
         _ => return false,
     };
-    directive.arguments.iter().take(words).any(|word| {
+    directive.arguments.iter().take(count).any(|word| {
         let word = word.to_ascii_lowercase();
         // `application/x-httpd-php-source` shows the source.
         (word.contains("php") || word.contains("fcgi")) && !word.ends_with("-source")

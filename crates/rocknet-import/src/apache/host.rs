@@ -35,7 +35,9 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut scope = ApacheScope::new(context);
     // A file without hosts is read like an `.htaccess`: its rules are those of a folder.
     rewrites.is_in_folder = block.is_none();
-    // In this stage, `Site::order_rules` repeats the refusals of sections for rewritten paths.
+    // Refusals of sections follow each `RewriteRule` of the host (stage `Site`), and precede those of folders (stage
+    // `Rewrite`). Apache applies sections again to a path that a rule of a folder has rewritten, so
+    // `Site::order_rules` repeats these refusals at the end. Any stage between the two has this effect.
     host.site.stage = RuleStage::Expression;
     // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {
@@ -70,7 +72,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
         section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
     }
     expires::add(&scope.take_expiry(), &mut host.site);
-    let (settings, mut notes, _) = scope.finish();
+    let (settings, mut notes, _decides) = scope.finish();
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
     listeners(block, &tls, &mut host);
@@ -99,6 +101,7 @@ fn names(directive: &Directive, host: &mut HostDraft) -> bool {
             .map_or(name, |(name, _)| name)
             .to_ascii_lowercase();
         if name.contains(['?', '$']) || name.trim_start_matches("*.").contains('*') {
+            // The flag has an effect only if `host.names` stays empty.
             host.has_only_unknown_names = true;
             host.site
                 .skip(directive, "names are exact, or begin with `*.`: list them in `aliases`");

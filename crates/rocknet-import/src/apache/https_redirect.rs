@@ -11,14 +11,16 @@ pub(super) fn translate(directive: &Directive, conditions: &[Directive], host: &
     let Some(rest) = directive.argument(1).strip_prefix("https://") else {
         return false;
     };
-    let is_whole = ["%{REQUEST_URI}", "/$1", "$1", "/%{REQUEST_URI}"]
+    // The target consists of a host and the whole path of the request.
+    let host_part = ["%{REQUEST_URI}", "/$1", "$1", "/%{REQUEST_URI}"]
         .iter()
         .find_map(|end| rest.strip_suffix(end));
-    let Some(name) = is_whole else { return false };
+    let Some(name) = host_part else { return false };
     let is_own = ["%{HTTP_HOST}", "%{SERVER_NAME}"].contains(&name);
     if !is_own && name.contains(['%', '$', '/']) {
         return false;
     }
+    // True for a condition that every request without TLS meets.
     let is_clear = |condition: &Directive| {
         let words = (condition.argument(0), condition.argument(1).to_ascii_lowercase());
         match (words.0, words.1.as_str()) {
@@ -34,8 +36,8 @@ pub(super) fn translate(directive: &Directive, conditions: &[Directive], host: &
         return false;
     }
     // A file without `<VirtualHost>`, such as `.htaccess`, names no listeners.
-    let is_folder = host.directive.is_empty();
-    if is_folder || host.is_tls() {
+    let has_no_block = host.directive.is_empty();
+    if has_no_block || host.is_tls() {
         let message = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
         host.site.unneeded(directive, message);
     } else {

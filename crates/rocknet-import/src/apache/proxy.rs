@@ -125,6 +125,7 @@ impl ProxyDirectives {
         let [server] = &proxy.servers[..] else { return };
         let host = server.url.split_once("://").map_or("", |(_, host)| host).to_owned();
         let name = host.split(':').next().unwrap_or_default();
+        // `127.0.0.1` or `localhost` would name no site of the upstream, so such a host is not set.
         if name.contains('.') && name.contains(|c: char| c.is_ascii_alphabetic()) {
             proxy.headers.insert("Host".to_owned(), host);
         } else {
@@ -224,6 +225,7 @@ fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site)
                 proxy.set("connect", Value::Text(units::duration(time)));
             }
             Some(("upgrade" | "keepalive" | "flushpackets" | "retry", _)) => {}
+            // The URL itself may contain `=`.
             _ if parameter.contains("://") => {}
             _ => site.skip(directive, &format!("the parameter `{parameter}` has no counterpart")),
         }

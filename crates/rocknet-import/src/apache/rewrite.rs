@@ -304,7 +304,8 @@ fn refuse(
     } else {
         all = both(&guard.alternatives, &all);
     }
-    // `THE_REQUEST` is the request line of the client. It stays the same while Apache looks for the index of a folder.
+    // `THE_REQUEST` is the request line of the client. It stays the same while Apache looks for the index of a folder,
+    // so such a rule gets no `resolved`, which would apply it to the index.
     let names_line = rule
         .conditions
         .iter()

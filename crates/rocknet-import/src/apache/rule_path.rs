@@ -117,6 +117,7 @@ impl<'a> RulePath<'a> {
         // The path of the rule may be in a condition: `RewriteCond %{REQUEST_URI} (.+)/$` with the target `%1`.
         let is_of_path = |condition: &Condition| !condition.is_negated && condition.keys[0].0 == "path";
         let has_path = tests.iter().flatten().any(is_of_path);
+        // Beginning of the text by which `marked` replaces a reference such as `%1`.
         let group = format!("{}c", MARKS.0);
         if self.matches_all && has_path && target.starts_with(&group) {
             // A target begins with a slash. RockNet joins it with the slash at the beginning of the group.

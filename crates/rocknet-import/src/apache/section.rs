@@ -58,6 +58,7 @@ pub(super) fn translate(
             let Some(expression) = names(section, &normalized(argument), proxies.forwarding) else {
                 return site.unneeded(section, NEVER_SERVED);
             };
+            // In a path, a name that begins at `^` follows a slash.
             let rest = expression.strip_prefix('^').map(|rest| format!("/{rest}"));
             exact(rest.as_deref().unwrap_or(&expression)).or_else(|| Some(vec![of_name(&expression, "/")?]))
         }

@@ -8,7 +8,8 @@ use super::accuracy::{Accuracy, OF_FILES, Tests};
 use super::pcre::normalized;
 use super::variable::{equal, matching};
 
-/// Maximum number of alternatives of one rule, each of which becomes a rule of its own.
+/// Maximum number of alternatives of one rule, each of which becomes a rule of its own. Conditions with `[OR]` multiply
+/// them, so without a limit, a short file could have a very long result.
 const MAX_ALTERNATIVES: usize = 16;
 
 /// Returns the conditions under which a rule applies. Returns `None` if a condition has no counterpart. `names_groups`:
@@ -145,7 +146,7 @@ fn existence(subject: &str, test: &str, is_negated: bool, is_in_folder: bool) ->
         ("-f" | "-s" | "-F", true) => &["folder", "nothing"],
         ("-d", false) => &["folder"],
         ("-d", true) => &["file", "nothing"],
-        // For `exists`, a link counts as the file or folder that it leads to.
+        // For `exists`, a link counts as the file or folder that it leads to, so no path passes a test for a link.
         ("-l", _) => {
             let found = Tests::exact(if is_negated {
                 vec![Conditions::new()]
@@ -158,6 +159,7 @@ fn existence(subject: &str, test: &str, is_negated: bool, is_in_folder: bool) ->
     };
     let mut condition = Condition::new("exists", Value::texts(kinds.iter().copied()));
     // Outside of a folder, the name of the file is not known yet, and `REQUEST_FILENAME` is the path of the request.
+    // The translation tests the file, so it holds for more requests. In a folder it holds for fewer: see `OF_FILES`.
     let is_early = !is_in_folder && subject.starts_with("%{REQUEST_FILENAME}");
     let accuracy = Accuracy::of(is_early, !is_early);
     let path = subject

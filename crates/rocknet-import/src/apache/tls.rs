@@ -219,6 +219,8 @@ impl ApacheTls {
             // RockNet sends the field by default, and browsers would remember it.
             keys.push(("hsts".to_owned(), Value::text("0s")));
         }
+        // Apache does not redirect to HTTPS by itself. `hosts` removes the key from sites that redirect, and from those
+        // without a listener in clear text.
         keys.push(("redirect".to_owned(), Value::Flag(false)));
         keys
     }

@@ -147,7 +147,7 @@ fn redirect(
     }
 }
 
-/// Adds a redirect to a target that has no placeholder but the path at its end.
+/// Adds a redirect. Apart from groups of expressions, the target may have only one placeholder: the path at its end.
 fn redirect_to(
     directive: &Directive,
     target: &str,

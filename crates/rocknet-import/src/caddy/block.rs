@@ -56,15 +56,16 @@ impl CaddyBlock<'_> {
             }),
         };
         let mut content = BlockContent::default();
-        // Caddy rewrites before it responds, so refusals apply to rewritten paths too.
+        // Caddy rewrites before it responds, so responses apply to rewritten paths too. `Site::order_rules` repeats the
+        // responses of this stage at the end if a rewrite follows them.
         site.stage = RuleStage::Rewrite;
-        // `handle` blocks inherit from the directives outside of them, and not from each other. A block that only
-        // refuses some requests also restricts the other blocks, so it counts as a directive outside of them.
-        let is_refusal =
+        // `handle` blocks inherit from the directives outside of them, and not from each other. A block such as
+        // `handle @blocked { abort }` becomes rules, which precede all routes, so it counts as a directive outside.
+        let becomes_rules =
             |directive: &Directive| only_acts(directive) && !matcher::split(directive, &place.named).0.is_path();
         let (blocks, plain): (Vec<&Directive>, Vec<&Directive>) = owned
             .iter()
-            .partition(|directive| directive.is("handle_path") || directive.is("handle") && !is_refusal(directive));
+            .partition(|directive| directive.is("handle_path") || directive.is("handle") && !becomes_rules(directive));
         // `uri` and fields of requests apply to the whole site. A response to every path applies only to the paths that
         // no block handles, so it is translated last.
         let rank = |directive: &Directive| match directive.name.as_str() {
@@ -113,7 +114,7 @@ impl CaddyBlock<'_> {
 }
 
 /// Returns the settings of `root` that differ from those of `base`, without the entries of maps, whose keys contain a
-/// dot.
+/// dot. A route cannot cancel an entry of a map; [`note_inherited_fields`] reports those of `headers`.
 fn differences(root: &Settings, base: &Settings) -> Settings {
     let mut changed = Settings::default();
     for (key, setting) in root.in_order() {
@@ -262,7 +263,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
             }
         }
         ("push", [file]) if file.starts_with('/') && !file.contains('{') => {
-            // Every request of the site would push the file, also that for the file.
+            // With the pattern `/*`, every request of the site would push the file, even the one for the file itself.
             let pages: Vec<&str> = patterns
                 .iter()
                 .map(|pattern| if pattern == "/*" { "/" } else { pattern })

@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
-/// Lifetime of responses that state none, if no `ttl` is written.
+/// Lifetime of responses that state none, if no `ttl` is written: the default of Souin.
 const DEFAULT_TTL: &str = "2m";
 
 /// Sets `cache` by a directive. `global`: options of all caches, which apply unless the directive has the same.

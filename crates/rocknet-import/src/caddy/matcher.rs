@@ -17,8 +17,8 @@ pub(super) type NamedMatchers = HashMap<String, PathMatcher>;
 pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
-    /// Patterns for longer names that begin with a path, such as `/api2` for the matcher `/api*`. The original matcher
-    /// matched these names, too.
+    /// Patterns such as `/api*` for longer names that begin with a path. Caddy's matcher `/api*` also matches `/api2`,
+    /// but `patterns` has only `/api` and `/api/*` for it. Only directives that restrict access use these patterns.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts.
@@ -131,6 +131,7 @@ impl PathMatcher {
                 self.conditions.push(Condition::new("scheme", Value::text(*scheme)));
             }
             ("remote_ip" | "client_ip", ranges) if self.clients.is_none() => {
+                // `forwarded` is an option of the matcher, and no range.
                 let ranges = ranges
                     .iter()
                     .filter(|range| **range != "forwarded")
@@ -159,11 +160,13 @@ impl PathMatcher {
     fn negate(&mut self, directive: &Directive, inner: &[Directive]) {
         let mut matcher = PathMatcher::default();
         for condition in inner {
-            // Longer names that begin with the path are excluded, too.
-            let is_open = |path: &String| path.starts_with('/') && path.ends_with('*') && !path.ends_with("/*");
-            if condition.is("path") && condition.arguments.iter().any(is_open) {
+            // `not path /api*` excludes longer names such as `/api2`, too. The expression `~^/api` matches all of them.
+            let is_beginning = |path: &String| path.starts_with('/') && path.ends_with('*') && !path.ends_with("/*");
+            if condition.is("path") && condition.arguments.iter().any(is_beginning) {
                 let regex = |path: &String| match path.strip_suffix('*') {
-                    Some(start) if is_open(path) && !start.contains('*') => format!("~^{}", condition::escaped(start)),
+                    Some(start) if is_beginning(path) && !start.contains('*') => {
+                        format!("~^{}", condition::escaped(start))
+                    }
                     _ => path.clone(),
                 };
                 matcher.patterns.extend(condition.arguments.iter().map(regex));
@@ -243,7 +246,8 @@ pub(super) fn split<'d>(directive: &'d Directive, named: &NamedMatchers) -> (Pat
                 ..PathMatcher::default()
             });
         }
-        // Other arguments are no matchers. Caddy refuses them here, and without one the block would be for every path.
+        // Caddy has no other matchers, and refuses blocks such as `handle *.html { … }` and `handle html { … }`. The
+        // first is read as a path. The second gets an error, because without a matcher it would be for every path.
         Some(path) if path.starts_with('*') && is_block => matcher.path(path),
         Some(word) if is_block => matcher.error = Some(format!("`{word}` is no matcher")),
         _ => return (matcher, words),

@@ -9,12 +9,12 @@ use crate::include::size;
 /// times could multiply a short file.
 const MAX_DIRECTIVES: usize = 100_000;
 
-/// Maximum depth of snippets in snippets.
+/// Maximum depth of snippets in snippets, as for included files. It also ends a snippet that imports itself.
 const MAX_DEPTH: usize = 8;
 
 /// Replaces `import NAME` by the directives of the snippet, and `invoke NAME` by those of the named route. A directive
-/// with a block, or with an unknown name, is kept. `depth`: number of snippets that contain the directives. `count`:
-/// number of directives that have been read or inserted up to now.
+/// with a block, with an unknown name, or beyond the limits is kept. `depth`: number of snippets that contain the
+/// directives. `count`: number of directives that have been read or inserted up to now.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,
@@ -49,7 +49,7 @@ pub(super) fn insert(
 }
 
 /// Maximum length of a word after its placeholders are replaced, in bytes. A replacement that would exceed it is left
-/// out.
+/// out, because nested snippets could multiply the length of a word at each level.
 const MAX_WORD: usize = 4096;
 
 /// Replaces placeholders such as `{args[0]}` by the arguments of `import`, and `{args[:]}` by all arguments.

@@ -16,6 +16,8 @@ use super::area::LocationArea;
 
 /// Result of a `return`.
 pub(super) enum ReturnAction {
+    /// A redirect to a path or URL, which may have placeholders. `/{*}` at the end of `target` stands for the path of
+    /// the request.
     Redirect {
         target: String,
         status: u64,
@@ -28,7 +30,7 @@ pub(super) enum ReturnAction {
     Https(HttpsRedirect),
 }
 
-/// Returns the action of a `return`; `None` if it has variables that cannot be translated.
+/// Returns the action of a `return`; `None` if it has no counterpart, for example because of a variable.
 pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let words = directive.words();
     let (status, text) = match words[..] {
@@ -69,6 +71,8 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
     // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
+    // RockNet refuses other placeholders in the host of a target, and text after `{target}`. The values of `{target}`
+    // and `{path}` begin with a slash, so they may follow the host directly.
     let authority = target
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
@@ -140,8 +144,8 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
         Some(status) => vec![("redirect", Value::Text(target)), ("status", Value::Number(status))],
         None => {
             let mut keys = vec![("rewrite", Value::Text(target))];
-            // Outside of a location, both flags end the rules. In a location, the rules go on with the rewritten path
-            // (`RuleStage::Rewrite`), because nginx searches for a location again after `last`.
+            // Outside of a location, both flags end the rules. In a location, neither does: nginx searches for a
+            // location again after `last`, so the rules go on with the rewritten path (`RuleStage::Rewrite`).
             if matches!(flag, "last" | "break") && area.is_none() {
                 keys.push(("last", Value::Flag(true)));
             }
@@ -160,6 +164,7 @@ fn marked(replacement: &str) -> Option<String> {
         .iter()
         .find_map(|end| replacement.strip_suffix(end))
         .unwrap_or(replacement);
+    // A URL of the requested host becomes a path.
     let text = match text.strip_prefix("$scheme://").and_then(|rest| {
         ["$host", "$http_host", "$server_name"]
             .iter()
@@ -217,6 +222,7 @@ pub(super) fn add(
         };
         keys.extend(action.iter().cloned());
         // After an internal redirect, such as that to the index of a folder, nginx evaluates its directives again.
+        // Therefore a refusal also applies to the file that a path leads to.
         if refuses_by(action) && !keys.iter().any(|(key, _)| *key == RESOLVED) {
             keys.push((RESOLVED, Value::Flag(true)));
         }
@@ -269,7 +275,7 @@ pub(super) enum IfAction<'a> {
     Https(Option<&'a str>, u64),
     /// Redirect of all requests of one host.
     RedirectHost { host: &'a str, target: String, status: u64 },
-    /// Front controller for missing files.
+    /// Front controller for missing files, with the `rewrite` to it.
     Front(&'a Directive),
 }
 
@@ -287,7 +293,7 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     let value = value.trim_matches(['"', '\'']);
     // The action must borrow from `block`, but `value` borrows from the joined text. Therefore the equal word of the
     // directive is used, such as the host in the condition of certbot, `$host = www.example.com`.
-    let host = block
+    let word = block
         .arguments
         .iter()
         .map(|word| word.trim_matches([')', '"', '\'']))
@@ -297,17 +303,19 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
         ("$scheme", ReturnAction::Https(to)) if value == "http" && to.host.is_empty() => {
             Some(IfAction::Https(None, to.status))
         }
-        ("$host" | "$http_host", ReturnAction::Https(to)) if to.host.is_empty() || to.host == host => {
-            Some(IfAction::Https(Some(host), to.status))
+        ("$host" | "$http_host", ReturnAction::Https(to)) if to.host.is_empty() || to.host == word => {
+            Some(IfAction::Https(Some(word), to.status))
         }
         ("$host" | "$http_host", ReturnAction::Https(to)) => Some(IfAction::RedirectHost {
-            host,
+            host: word,
             target: format!("https://{}/{{*}}", to.host),
             status: to.status,
         }),
-        ("$host" | "$http_host", ReturnAction::Redirect { target, status }) => {
-            Some(IfAction::RedirectHost { host, target, status })
-        }
+        ("$host" | "$http_host", ReturnAction::Redirect { target, status }) => Some(IfAction::RedirectHost {
+            host: word,
+            target,
+            status,
+        }),
         _ => None,
     }
 }

@@ -13,7 +13,8 @@ use super::restriction::is_denied;
 /// Maximum number of patterns in one exception, as in the check of the configuration.
 const MAX_PATTERNS: usize = 64;
 
-/// Maximum number of other locations. Rules with more exceptions are not written, because they would be large.
+/// Maximum number of patterns of other locations. Rules with more exceptions are not written, because they would be
+/// large.
 const MAX_OTHERS: usize = 512;
 
 /// Paths of a location, without the paths for which nginx selects another location.
@@ -34,6 +35,7 @@ impl LocationArea {
         };
         let mut others = Vec::new();
         let is_expression = matches!(place, LocationMatch::Expression(..));
+        // Directives that become rules. The `deny` of a prefix becomes a setting of its route.
         let acts = |d: &Directive| match d.name.as_str() {
             "return" | "rewrite" | "if" | "limit_except" => true,
             "deny" => is_expression,
@@ -42,6 +44,7 @@ impl LocationArea {
         let is_needed = location.children().iter().any(acts) && !matches!(place, LocationMatch::Exact(_));
         let all = if is_needed { &locations.all[..] } else { &[] };
         let is_inside = |path: &str| path.starts_with(own_prefix);
+        // True for the locations that precede this one in the file.
         let mut is_before = true;
         for (at, other) in all.iter().enumerate() {
             if others.len() > MAX_OTHERS {
@@ -65,8 +68,9 @@ impl LocationArea {
                 (LocationMatch::Expression(..), LocationMatch::Prefix { path, is_final: true }) => {
                     others.extend(prefix(path));
                 }
-                // Of two expressions that match, nginx uses the first one. An expression for all scripts stands for the
-                // key `php`, which leaves refusals in effect. Another refusal needs no exception.
+                // Of two expressions that match, nginx uses the first one. An expression for all scripts is no
+                // exception: it becomes the key `php`, and refusals are to apply to scripts too. An expression that
+                // refuses every request needs no exception, because its own rule refuses these requests.
                 (LocationMatch::Expression(..), LocationMatch::Expression(expression, _))
                     if is_before && !is_for_every_script(expression) && !is_denied(other) =>
                 {
@@ -145,7 +149,7 @@ fn prefix(path: &str) -> Vec<String> {
     }
 }
 
-/// Returns true if a path can match both patterns.
+/// Returns true if a path may match both patterns.
 fn overlaps(left: &str, right: &str) -> bool {
     let is_exact = |pattern: &str| !pattern.starts_with('~') && !pattern.contains('*');
     for (exact, other) in [(left, right), (right, left)] {

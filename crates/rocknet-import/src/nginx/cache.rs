@@ -139,7 +139,8 @@ impl CacheDraft {
         }
     }
 
-    /// Reads the name of a variable that keeps a request from the cache unless it is empty or `0`.
+    /// Reads the name of a variable that keeps a request from the cache unless it is empty. nginx also uses the cache
+    /// if it is `0`.
     fn bypass(&mut self, variable: &str) -> Result<(), &'static str> {
         let condition = |map: &str, name: String| {
             let entry = Value::Table(vec![(name, Value::text("~."))]);

@@ -13,10 +13,10 @@ use super::area::LocationArea;
 /// as nginx prefers expressions to prefixes. Returns false if rules cannot express the restriction.
 pub(super) fn refuse(location: &Directive, settings: &Settings, area: &LocationArea, site: &mut Site) -> bool {
     let has_auth = settings.get("auth").is_some_and(|auth| *auth != Value::Flag(false));
-    let is_any = [settings, &site.settings]
+    let has_satisfy = [settings, &site.settings]
         .iter()
         .any(|settings| settings.has("satisfy"));
-    if settings.is_locked() || has_auth || is_any || settings.has("internal") {
+    if settings.is_locked() || has_auth || has_satisfy || settings.has("internal") {
         return false;
     }
     let clients = |value: &Value| Condition::new("client", value.clone());

@@ -36,6 +36,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
     let mut authorities = Authorities::default();
     let blocks = server.block.as_deref_mut().unwrap_or_default();
     for location in blocks.iter_mut().filter(|d| d.is("location")) {
+        // nginx inherits `error_page` only if the location has none.
         let outer = match location.children().iter().any(|d| d.is("error_page")) {
             true => None,
             false => Some(&original),
@@ -116,7 +117,7 @@ fn complete(
     let found = page.as_ref().and_then(|page| sign_in(page, server, variables));
     match (&page, &found) {
         (Some(page), Some((_, true))) => notes.differs(page, "clients are redirected to the page (302)"),
-        // The other pages are those of `errors`.
+        // Any other page becomes an entry of `errors`, so it needs no note here.
         (Some(page), None) if page.arguments.iter().any(|word| word.starts_with(['=', '@', '$'])) => {
             notes.differs(
                 page,
@@ -185,12 +186,13 @@ fn escaped(text: &str) -> String {
     expression
 }
 
-/// Removes directives of a block that RockNet does not need, and replaces variables with fields of the authority by the
-/// fields of the request that get their values.
+/// Removes directives of a block that RockNet does not need. A variable with a field of the authority's response
+/// becomes `$http_…`, because RockNet adds the field to the request.
 fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities, notes: &mut Vec<Note>) {
     let cookies = "cookies of the authority are added to the response";
     let is_cookie = |word: &String| {
         let word = word.trim_matches(['(', ')']);
+        // The others include `$upstream_cookie_…`, the parts of a split cookie.
         let of_field = variables.fields.get(word).is_some_and(|field| field == "set_cookie");
         of_field || variables.others.contains(word)
     };
@@ -240,6 +242,7 @@ fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities
                 notes.unneeded(d, cookies);
                 false
             }
+            // `complete` may have removed 401, the only status of the page.
             "error_page" => d.arguments.iter().rev().skip(1).any(|word| !word.starts_with('=')),
             _ => true,
         });

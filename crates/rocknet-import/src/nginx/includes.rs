@@ -18,10 +18,10 @@ const COVERED: [&str; 7] = [
     "options-ssl-nginx.conf",
 ];
 
-/// File of distributions that is not needed if it does not exist on this machine.
+/// File of distributions that is read if it exists on this machine. Otherwise, its usual settings are not needed.
 const STANDARD: &str = "proxy_params";
 
-/// Returns true if the settings of an included file are not needed.
+/// Returns true if the usual settings of an included file are not needed.
 pub(super) fn is_covered(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     COVERED.contains(&name) || name == STANDARD
@@ -57,6 +57,7 @@ impl IncludeRules for NginxIncludes<'_> {
         let is_read = !is_covered(path) || is_standard && exists();
         is_read.then(|| IncludeRequest {
             path: (*path).to_owned(),
+            // In nginx, `include` always names files.
             is_uncertain: false,
         })
     }

@@ -1,5 +1,7 @@
-//! Translates `limit_req` and `limit_conn`. The key and the rate in the directive of their zone, such as
-//! `limit_req_zone`, become arguments of them first.
+//! Translates `limit_req`, `limit_conn` and `limit_rate`.
+//!
+//! The key and the rate of a limit are arguments of its zone, such as `limit_req_zone`. First, they become arguments of
+//! the directives that name the zone.
 
 use std::collections::HashMap;
 
@@ -83,7 +85,7 @@ fn list(limits: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// Returns the key that states what a limit counts: `rate`, `connections` or `bandwidth`.
+/// Returns the first key of a limit, which states what the limit counts: `rate`, `connections` or `bandwidth`.
 fn kind(limit: &Value) -> Option<&str> {
     match limit {
         Value::Table(entries) => entries.first().map(|(key, _)| key.as_str()),
@@ -91,7 +93,8 @@ fn kind(limit: &Value) -> Option<&str> {
     }
 }
 
-/// Applies the directives of a level to its limits, once these are read: the bandwidth, and `limit_req_dry_run`.
+/// Applies other directives of a level, once its limits are read: `limit_rate` adds a limit, and the directives
+/// `limit_…_dry_run` change the limits.
 pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: &mut Vec<Note>) {
     let last = |name: &str| directives.iter().rev().find(|directive| directive.is(name));
     for (name, counted) in [("limit_req_dry_run", "rate"), ("limit_conn_dry_run", "connections")] {
@@ -110,6 +113,7 @@ pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: 
             false => settings.set("limit", Value::one_or_list(limits), directive.line),
         }
     }
+    // In nginx, 0 means no limit.
     let rate = last("limit_rate").filter(|directive| !matches!(directive.argument(0), "0" | "0k" | "0m"));
     let after = last("limit_rate_after").map(|directive| (directive, units::size(directive.argument(0))));
     let Some(directive) = rate else {
@@ -134,6 +138,7 @@ pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: 
 pub(super) fn inherit(settings: &mut Settings, site: &Settings, line: usize) {
     let own = list(settings.get("limit").cloned());
     if own.is_empty() {
+        // RockNet applies the limits of the site to a location without limits of its own.
         return;
     }
     let kinds: Vec<&str> = own.iter().filter_map(kind).collect();

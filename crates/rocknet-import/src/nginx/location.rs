@@ -24,10 +24,12 @@ use super::{cache, clients, conditional, limit, param_users};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {
+    // Settings outside of all locations.
     let base = site.settings.clone();
+    // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
-    // Patterns of the expressions so far that restrict access themselves.
+    // Patterns of the expressions so far whose routes restrict access without rules that do the same.
     let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
@@ -72,6 +74,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             let status = returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403);
             let keys = [("respond", Value::Number(status))];
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
+            // Access control refuses requests, too, so its order makes no difference to a 403.
             if status != 403 {
                 locations.note_access_first(location, site);
             }
@@ -94,13 +97,15 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         }
         for pattern in &patterns {
             let pattern = pattern.clone();
-            // A folder takes the place of a path with everything below it. That route matches the path itself, too.
+            // For a folder at `/a/*`, RockNet adds the route for `/a` itself.
             if settings.has("alias") && !pattern.contains('*') && patterns.contains(&format!("{pattern}/*")) {
                 continue;
             }
             if pattern == "/*" {
                 root.merge(settings.clone());
             } else if !settings.is_empty() || !location.children().iter().any(|d| d.is("return")) {
+                // A location without settings gets a route, too, which cancels the settings of `location /`. It needs
+                // none if a `return` responds to every request.
                 routes.push(LocationRoute {
                     rank: rank(&place, &pattern),
                     pattern,
@@ -141,6 +146,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         }
     }
     site.notes.append(&mut notes);
+    // `location /` must not open a site that a restriction without a counterpart has closed.
     if base.is_locked() {
         root.cancel_inherited_lists(&base, site.line);
     }
@@ -175,8 +181,10 @@ fn translate_location<'a>(
 ) -> Settings {
     let patterns = &area.patterns[..];
     let mut scope = Scope::new(ConfigLevel::Location);
-    // Alternatives under which the directives of rewriting apply.
+    // Alternatives under which the directives of rewriting apply: at first always, by one alternative without
+    // conditions. A `break` in an `if` adds conditions.
     let mut guard = vec![Vec::new()];
+    // True if a `rewrite` removes the prefix of the location before `proxy_pass`.
     let mut strips = false;
     // nginx inherits `proxy_set_header` only if the location has none.
     let own_headers = location.children().iter().any(|d| d.is("proxy_set_header"));
@@ -223,7 +231,7 @@ fn translate_location<'a>(
     limit::inherit(&mut scope.settings, &site.settings, location.line);
     cache::translate(&server.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
-        // nginx lists a folder only where `try_files` finds it.
+        // `try_files` without `$uri/` has set the empty list. It finds no folders, so nginx lists none.
         let is_listed = |settings: &Settings| settings.get("browse") == Some(&Value::Flag(true));
         if is_listed(&scope.settings) || is_listed(&site.settings) {
             scope.settings.set("browse", Value::Flag(false), location.line);

@@ -39,7 +39,8 @@ fn format(directive: &Directive) -> Option<(String, Option<String>)> {
     let escape = |part: &&String| part.starts_with("escape=");
     let is_json = parts.first().is_some_and(|part| part == "escape=json");
     let text: String = parts.iter().skip_while(escape).map(String::as_str).collect();
-    // The request line has no placeholder of its own, and `{time.clf}` has brackets already.
+    // The request line has no placeholder of its own. The quote after it distinguishes `$request` from `$request_uri`.
+    // `{time.clf}` has brackets already.
     let text = text
         .replace("$request\"", "$request_method $request_uri $server_protocol\"")
         .replace("[$time_local]", "$time_local");

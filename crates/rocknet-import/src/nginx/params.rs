@@ -32,7 +32,8 @@ pub(super) fn pass_of(directive: &Directive) -> Option<&'static str> {
     }
 }
 
-/// Returns name and value of a parameter; `None` if RockNet sets it itself. A value with variables is the usual one.
+/// Returns name and value of a parameter; `None` if RockNet sets it itself. A value with variables counts as the usual
+/// one.
 pub(super) fn constant(directive: &Directive) -> Option<(&str, &str)> {
     let (name, value) = (directive.argument(0), directive.argument(1));
     let is_param = !directive.is("include") && pass_of(directive).is_some();

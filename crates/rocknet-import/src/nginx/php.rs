@@ -148,7 +148,7 @@ pub(super) fn translate<'a>(
     }
 }
 
-/// Notes a variable for scripts. The address of a php-fpm takes no variables, so they belong into its pool.
+/// Notes a variable for scripts. The address of a php-fpm takes no variables, so they belong in its pool.
 fn param(directive: &Directive, site: &mut Site) {
     const USUAL: [&str; 3] = ["HTTPS", "HTTP_PROXY", "REDIRECT_STATUS"];
     match USUAL.contains(&directive.argument(0)) {

@@ -99,6 +99,7 @@ pub(super) fn matched(location: &Directive) -> LocationMatch {
             Some(modifier) => (*modifier, &word[modifier.len()..]),
             None => ("", word),
         },
+        // nginx accepts one or two arguments only.
         _ => ("", "/"),
     };
     match modifier {
@@ -128,14 +129,15 @@ pub(super) fn compiled(expression: &str, case: CaseMode) -> Option<RegexPattern>
     compile(expression).or_else(|| compile(&lookahead::expanded(expression)?))
 }
 
-/// Returns true if an expression matches names in `/.well-known`, or if that is not known.
+/// Returns true if an expression matches names in `/.well-known`, or if RockNet cannot compile it.
 pub(super) fn matches_well_known(expression: &str, case: CaseMode) -> bool {
     let paths = ["/.well-known", "/.well-known/", "/.well-known/x"];
     compiled(expression, case).is_none_or(|regex| paths.iter().any(|path| regex.matches(path.as_bytes())))
 }
 
 /// Returns the patterns of a location, with notes about differences.
-/// `has_upstreams`: true if some location forwards requests, also for names that begin with a dot.
+/// `has_upstreams`: true if some location forwards requests to a back end other than PHP. Patterns of names that begin
+/// with a dot are kept then, because back ends get requests for such names.
 pub(super) fn patterns(
     location: &Directive,
     place: &LocationMatch,
@@ -149,6 +151,7 @@ pub(super) fn patterns(
         LocationMatch::Prefix { path, .. } => prefix(location, path, site),
         LocationMatch::Expression(expression, case) => {
             let is_exact = |found: &regex::PathPatterns| found.difference.is_none() && *case == CaseMode::Sensitive;
+            // Patterns with `*` are used if they match the same paths as the expression, or if it cannot be compiled.
             let found = regex::patterns(expression);
             if let Some(regex) = regex_of(expression, *case).filter(|_| !found.as_ref().is_some_and(is_exact)) {
                 return vec![regex];
@@ -211,7 +214,7 @@ fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
     }
 }
 
-/// Removes the patterns of names that begin with a dot, because they are never served.
+/// Removes the patterns of names that begin with a dot, because they are never served, except `/.well-known`.
 fn without_dotfiles(location: &Directive, mut patterns: Vec<String>, site: &mut Site) -> Vec<String> {
     let count = patterns.len();
     patterns.retain(|pattern| !pattern.contains("/.") || pattern.contains("/.well-known"));
@@ -222,7 +225,7 @@ fn without_dotfiles(location: &Directive, mut patterns: Vec<String>, site: &mut 
     patterns
 }
 
-/// Returns the text that each path of a pattern begins with.
+/// Returns the literal text at the beginning of all paths that a pattern matches.
 pub(super) fn literal(pattern: &str) -> String {
     let Some(expression) = pattern.strip_prefix('~') else {
         return pattern.split('*').next().unwrap_or_default().to_owned();

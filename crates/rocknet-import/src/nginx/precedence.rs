@@ -197,6 +197,7 @@ fn overriding(patterns: &[String], locations: &Locations<'_>, has_denied: bool) 
             path.starts_with(&start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
         })
     };
+    // nginx, too, prefers a prefix with `^~` to expressions.
     let prefixes = locations.all.iter().filter_map(|other| match matched(other) {
         LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && (has_denied || !is_denied(other)) => {
             Some(path)

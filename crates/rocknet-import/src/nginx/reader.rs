@@ -173,8 +173,8 @@ impl NginxReader<'_> {
         }
     }
 
-    /// Skips the Lua code of a block, up to its closing brace. Also counts braces in Lua strings and comments. `line`
-    /// is the line of the block, for errors.
+    /// Skips the Lua code of a block, up to its closing brace. Braces in strings and comments of Lua count, too.
+    /// `line`: line of the block, for errors.
     fn skip_code(&mut self, line: usize) -> Result<(), SyntaxError> {
         let mut depth = 1_usize;
         while depth > 0 {

@@ -19,12 +19,14 @@ pub(super) fn translate(
     locations: &Locations<'_>,
 ) {
     let line = directive.line;
+    // Access control refuses requests, too, so its order makes no difference to a 403.
     if area.stage != RuleStage::Exact && directive.argument(0) != "403" {
         locations.note_access_first(directive, site);
     }
     let is_translated = respond(directive, area, scope, site);
     if is_translated && area.stage == RuleStage::Exact {
-        // The path has no other response, so its route needs no access control.
+        // nginx returns without access control. The path has no other response, so its route needs none either. The
+        // third value is true if the site has access control with this key.
         let lists = ["allow", "deny"].iter().any(|key| locations.has_access(site, key));
         let opened = [
             ("deny", Value::List(Vec::new()), lists),

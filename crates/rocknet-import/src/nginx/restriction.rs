@@ -4,6 +4,7 @@ use crate::directive::Directive;
 
 /// Returns true for a restriction without a counterpart. The place that contains it is closed: every client is denied.
 pub(super) fn is_unknown_restriction(name: &str) -> bool {
+    // Directives `auth_…` that have a counterpart, or restrict nothing themselves.
     const KNOWN: [&str; 5] = [
         "auth_basic",
         "auth_basic_user_file",
@@ -18,7 +19,7 @@ pub(super) fn is_unknown_restriction(name: &str) -> bool {
     is_named || name.starts_with("access_by_lua") || name.starts_with("auth_") && !KNOWN.contains(&name)
 }
 
-/// Returns true if a block, with all blocks in it, restricts access.
+/// Returns true if a directive in a block, or in a block inside it, restricts access.
 pub(super) fn restricts(block: &Directive) -> bool {
     block.children().iter().any(|directive| match directive.name.as_str() {
         "deny" | "internal" | "auth_basic_user_file" => true,

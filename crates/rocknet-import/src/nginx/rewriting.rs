@@ -44,6 +44,7 @@ fn pair(key: &str, from: &str, to: &str) -> Option<(String, String)> {
     let is_path = |text: &str| text.starts_with('/') && !text.contains([';', ',']);
     let is_constant = !from.contains('$') && !to.contains('$');
     let is_valid = match key {
+        // RockNet replaces a scheme alone only by a scheme alone.
         "redirects" => is_address(from) && is_address(to) && is_scheme(from) == is_scheme(to),
         "cookie_paths" => is_path(from) && is_path(to),
         _ => true,
@@ -55,8 +56,9 @@ fn is_scheme(text: &str) -> bool {
     matches!(text, "http://" | "https://")
 }
 
-/// Returns the path of an address at the host of the client; other addresses are returned unchanged. Returns `None` for
-/// the scheme of the client alone.
+/// Returns the path of an address at the requested host: `/a` for `$scheme://$host/a`. Returns `None` for other
+/// addresses that begin with `$scheme://`, such as `$scheme://example.com/a`. Addresses that do not begin with
+/// `$scheme://` are returned unchanged.
 fn path_of_own_host(address: &str) -> Option<&str> {
     let Some(rest) = address.strip_prefix("$scheme://") else {
         return Some(address);

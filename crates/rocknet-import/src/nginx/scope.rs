@@ -39,13 +39,14 @@ pub(super) struct Scope<'a> {
     access: Vec<&'a Directive>,
     /// True if the lists of clients are adapted to `satisfy any` with a password.
     is_adapted: bool,
-    /// Directives `proxy_…`, which apply to the `proxy_pass` of this level and below.
+    /// Directives `proxy_…` without a separate list in this structure, and `mirror`. They apply to the `proxy_pass` of
+    /// this level and below.
     pub proxy: Vec<&'a Directive>,
     /// Directive that names the back end, such as `proxy_pass` or `fastcgi_pass`, if there is one.
     pub pass: Option<&'a Directive>,
     /// Path that replaces the prefix of the location in forwarded requests; `None` if the paths are not changed.
     pub pass_path: Option<String>,
-    /// Fields of `proxy_hide_header`, with their lines.
+    /// Fields of `proxy_hide_header`, `fastcgi_hide_header` and `uwsgi_hide_header`, with their lines.
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
@@ -53,7 +54,8 @@ pub(super) struct Scope<'a> {
     forward: Option<&'a Directive>,
     /// Directives of access control and authentication in the named location to which `try_files` leads.
     named: Vec<&'a Directive>,
-    /// True if clients need a password, and true if an authority admits them; set by [`Scope::finish`].
+    /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by
+    /// [`Scope::finish`].
     authentication: (bool, bool),
     /// Settings of global tables: table, key, value and line.
     globals: Vec<(&'static str, &'static str, Value, usize)>,
@@ -61,9 +63,10 @@ pub(super) struct Scope<'a> {
     pub caches: Vec<&'a Directive>,
     /// Directives that [`limit::finish`] applies to the limits of their level, such as `limit_rate_after`.
     limits: Vec<&'a Directive>,
-    /// Directives `fastcgi_param`, `uwsgi_param` and `scgi_param`, and files of distributions with them.
+    /// Directives `fastcgi_param`, `uwsgi_param` and `scgi_param`, and each `include` of a file of distributions that
+    /// contains them, such as `fastcgi_params`.
     pub params: Vec<&'a Directive>,
-    /// Such directives of the outer levels, which this one inherits if it has none.
+    /// Such directives of the outer levels, which this one inherits if it has none for the same back end.
     pub outer_params: Vec<&'a Directive>,
 }
 

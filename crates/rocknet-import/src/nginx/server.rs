@@ -44,7 +44,8 @@ pub(super) fn translate(
     let is_redirected = returned.is_some();
     let mut rejects = None;
     let mut certbot = Vec::new();
-    // Alternatives under which the directives of rewriting apply.
+    // Alternatives under which the directives of rewriting apply: at first always, by one alternative without
+    // conditions. A `break` in an `if` adds conditions.
     let mut guard = vec![Vec::new()];
     let mut https_rewrite = None;
     for directive in TlsDraft::collect(block, http_tls) {
@@ -132,7 +133,7 @@ pub(super) fn translate(
         }
     }
     if is_redirected && !host.is_tls() {
-        let message = "challenges of certificate authorities are served by themselves";
+        let message = "RockNet serves challenges of certificate authorities itself";
         locations
             .all
             .iter()
@@ -262,7 +263,7 @@ fn redirect_all(directive: &Directive, to: &HttpsRedirect, host: &mut HostDraft)
     host.site.redirect("/*", &target, to.status, directive.line);
 }
 
-/// Translates an `if` whose action is known.
+/// Translates an `if` that has a form of its own.
 fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut HostDraft, scope: &mut Scope<'a>) {
     match action {
         // `translate` has handled redirects to HTTPS.

@@ -16,7 +16,7 @@ pub(super) fn conditions(block: &Directive) -> Option<Vec<Conditions>> {
         return existence(subject, rest);
     }
     if rest.is_empty() {
-        // A variable alone: the value is neither empty nor `0`.
+        // A variable alone: in nginx, its value is neither empty nor `0`. The condition does not exclude `0`.
         let (map, name) = entry(subject)?;
         return Some(vec![vec![Condition::entry(map, &name, "~.")]]);
     }
@@ -57,7 +57,7 @@ pub(super) fn difference(block: &Directive) -> Option<TestDifference> {
     }
 }
 
-/// Returns the condition of a test for a file.
+/// Returns the condition of a test for a file or folder. `test`: the operator, such as `!-f`.
 fn existence(test: &str, path: &str) -> Option<Vec<Conditions>> {
     let kinds: &[&str] = match test {
         "-f" => &["file"],
@@ -88,7 +88,7 @@ fn existence(test: &str, path: &str) -> Option<Vec<Conditions>> {
     Some(vec![vec![condition]])
 }
 
-/// Returns the map and the name of a variable for a field, cookie or parameter.
+/// Returns the map and the name of a variable for a field, cookie or parameter; `None` for other variables.
 fn entry(variable: &str) -> Option<(&'static str, String)> {
     let name = variable.strip_prefix('$')?;
     let found = [("http_", "header"), ("cookie_", "cookie"), ("arg_", "query")]
@@ -139,8 +139,8 @@ fn equal(variable: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>
     }
 }
 
-/// Returns true if an expression for the path with its query matches by the path alone: it begins with the path, and no
-/// part of it matches the beginning of a query.
+/// Returns true if an expression for the path with its query matches by the path alone: it is anchored at the beginning
+/// of the path, and no part of it can match the `?` before the query.
 fn is_about_path(expression: &str) -> bool {
     let Some(rest) = expression.strip_prefix("^/") else {
         return false;
@@ -159,12 +159,13 @@ fn is_about_path(expression: &str) -> bool {
     true
 }
 
-/// Returns true if an escape does not match `?`, or what follows it.
+/// Returns true if an escape, given by the character after its backslash, cannot match `?`.
 fn is_escape_of_path(escaped: char) -> bool {
     "dwb./-_~".contains(escaped)
 }
 
-/// Reads a class of an expression up to its end. Returns true if it contains only letters, digits and a few signs.
+/// Reads a class of an expression up to its end. Returns true if it contains only letters, digits and a few signs, so
+/// that it cannot match `?`.
 fn is_class_of_path(chars: &mut std::str::Chars<'_>) -> bool {
     let mut before = None;
     loop {

@@ -47,7 +47,7 @@ impl<'a> TlsDraft<'a> {
         inherited.chain(server.children()).collect()
     }
 
-    /// Reads a directive. Returns false if it does not concern the certificate, the version or client certificates.
+    /// Reads a directive. Returns false if it cannot be translated to a key of `tls`.
     pub fn read(&mut self, directive: &'a Directive) -> bool {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
@@ -64,7 +64,8 @@ impl<'a> TlsDraft<'a> {
         true
     }
 
-    /// Requires client certificates. Without their authority, a site with TLS denies every client.
+    /// Requires or requests client certificates, if the site has TLS. If they are required and no authority is named,
+    /// the site denies every client.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let crl = self.crl.take();
         let Some(directive) = self.verify.filter(|_| host.is_tls()) else {
@@ -113,6 +114,7 @@ impl<'a> TlsDraft<'a> {
             }
         }
         keys.extend(self.rest);
+        // By default, RockNet redirects to HTTPS, and nginx does not.
         if !self.redirects {
             keys.push(("redirect".to_owned(), Value::Flag(false)));
         }

@@ -52,7 +52,8 @@ pub(super) fn translate<'a>(
             .get(name)
             .is_some_and(|d| d.children().iter().any(|d| d.name.ends_with("_pass")))
     };
-    // Without `$uri/`, nginx does not look for the index of a folder.
+    // Without `$uri/`, nginx does not look for the index of a folder. With an application, `index` has no effect,
+    // because the application gets every request.
     if !tried.iter().any(|path| path.contains("$uri/")) && !is_app(last) {
         match is_for_all {
             true => scope.settings.set("index", Value::List(Vec::new()), line),
@@ -145,6 +146,7 @@ fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Up
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
     let has_pass = !passes.is_empty();
     for inner in others.into_iter().chain(passes) {
+        // The first loop has read the `proxy_…` directives, and each `rewrite` to `/index.php`. Others are ignored.
         let is_done = inner.is("rewrite") || inner.name.starts_with("proxy_") && inner.name != "proxy_pass";
         if !is_done && !scope.collect_named(inner) {
             scope.read(inner, upstreams);

@@ -50,7 +50,7 @@ pub(super) fn group(block: &Directive, notes: &mut dyn Notes) -> ProxySettings {
             ),
         }
     }
-    // Write nginx's default, because RockNet has another one.
+    // nginx's default is written, because RockNet has another one.
     if group.servers.len() > 1 && !group.keys.iter().any(|(key, _)| *key == "balance") {
         group.set("balance", Value::text("round_robin"));
     }

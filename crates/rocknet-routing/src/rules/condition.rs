@@ -250,6 +250,7 @@ impl Value {
 fn exists(condition: &ExistenceCondition, path: &str, facts: &dyn RequestFacts) -> Result<bool, UnknownPath> {
     let found = match &condition.at {
         None => kind_at(path, facts)?,
+        // Without the slash at the end of a folder, `{path}/x` has one slash, and `{path}.html` is beside the folder.
         Some(template) => kind_at(&template.replace(PATH, path.trim_end_matches('/')), facts)?,
     };
     Ok(condition.kinds.contains(&found))

@@ -54,7 +54,7 @@ pub(super) fn push(
             // The source of the values has checked it: no byte of a valid host ends the host.
             out.extend_from_slice(&host);
         }
-        // A segment of dots only would lead to another folder.
+        // A value of dots only is left out, because a segment `..` leads to another folder.
         (_, UrlPart::Path) => {
             let value = request.values.value(placeholder);
             if value.iter().any(|byte| *byte != b'.') {

@@ -35,7 +35,8 @@ pub fn parse(text: &str) -> Result<Network, String> {
     if length == 0 {
         return Err(format!("\"{}\" contains every address", shown()));
     }
-    // An IPv4-mapped address is compared as the IPv4 address.
+    // An IPv4-mapped address is compared as the IPv4 address. With a prefix of at most 96 bits, its network contains
+    // every IPv4 address, so it is refused.
     let (ip, length) = match (ip.to_canonical(), length.checked_sub(96)) {
         (mapped @ IpAddr::V4(_), Some(length)) if bits == 128 && length > 0 => (mapped, length),
         (IpAddr::V4(_), _) if bits == 128 => return Err(invalid()),
@@ -67,6 +68,7 @@ pub fn client_of(network: Network) -> Option<u128> {
 pub fn first_address(network: Network) -> IpAddr {
     match network {
         Network::Ip { ip, .. } => ip,
+        // Unix sockets have no address. No ban is for them, because `parse` never returns this value.
         Network::Unix => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     }
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rocknet_io::owned_thread::OwnedThread;
 
-/// Interval at which files are examined.
+/// Interval at which files are examined. An examination is one `stat` for each file.
 pub const FILES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval of the work without files.
+/// Interval of the work without files: ends bans of networks, and forgets old bans of clients.
 pub const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Factor that bounds the share of the time that the work takes: after the work, the thread pauses for this multiple of
-/// the work's duration.
+/// Factor that bounds the share of the time that the work takes, to about 5 %: after the work, the thread pauses for
+/// this multiple of the work's duration.
 const PAUSE_FACTOR: u32 = 20;
 
 /// Longest of these pauses, which delays the stop of the server.

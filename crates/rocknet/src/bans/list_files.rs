@@ -11,10 +11,10 @@ use rocknet_config::model::ClientRange;
 
 use super::address;
 
-/// Maximum number of entries of all files.
+/// Maximum number of entries of all files, which bounds their memory.
 pub const MAX_ENTRIES: usize = 1_000_000;
 
-/// Maximum size of a file in bytes.
+/// Maximum size of a file in bytes: enough for the maximum number of entries with a comment each.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Maximum number of lines that a message names.

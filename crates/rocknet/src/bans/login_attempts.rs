@@ -1,4 +1,4 @@
-//! Failed logins, which are counted before their responses are known.
+//! Logins, which count as failed from their beginning until their responses are known.
 
 use std::sync::atomic::Ordering;
 

@@ -50,6 +50,7 @@ impl Logins {
 
     /// Forgets the logins of a client.
     pub fn forget(&self, key: u64, now: u64) {
+        // 0: the bucket is full, so no login is counted.
         self.0.update(key, now, |full_at| *full_at = 0);
     }
 }

@@ -80,7 +80,8 @@ impl Bans {
         let now = unix_s();
         let (lifted, is_lifted) = match address::client_of(network) {
             Some(client) => {
-                // The counted offences are forgotten. Otherwise the next offence would lead to another ban.
+                // The counted offences are forgotten (0: the bucket is full). Otherwise the next offence would lead to
+                // another ban.
                 for rate in &self.rates {
                     rate.update(self.seed.of_client(client), self.elapsed(), |full_at| *full_at = 0);
                 }

@@ -8,10 +8,10 @@ use rocknet_limit::bans::FOREVER;
 use super::offence::Offence;
 use super::{Bans, address, lock, unix_s};
 
-/// Maximum number of bans in a reply.
+/// Maximum number of bans in a reply, which has a few megabytes then.
 const MAX_LISTED: usize = 10_000;
 
-/// Maximum number of offenders in a reply.
+/// Maximum number of offenders in a reply: more than an operator looks through.
 const MAX_OFFENDERS: usize = 32;
 
 /// Counters of bans for the metrics.
@@ -82,6 +82,7 @@ impl Bans {
                 not_found: count(Offence::NotFound),
                 refused: count(Offence::Refused),
                 handshakes: count(Offence::Handshake),
+                // `true`: a ban of any reason counts.
                 is_banned: self.clients.is_banned(offender.client, now, |_| true),
             }
         };

@@ -29,6 +29,7 @@ pub struct ActiveRate {
     pub admitted: Option<Rate>,
     /// Rate of the offences up to the one that leads to a ban.
     pub all: Rate,
+    /// The rate as configured.
     written: OffenceRate,
 }
 
@@ -38,12 +39,14 @@ impl Rules {
         let server = &config.server;
         let proxies = [&server.trusted_proxies[..], &server.proxy_protocol].concat();
         let Some(ban) = &config.ban else {
+            // Operators can ban clients without `[ban]`. The default exemptions apply to these bans.
             return Rules {
                 proxies,
                 exempt: ClientRanges::new(&Ban::default().exempt),
                 ..Rules::default()
             };
         };
+        // In the order of `Offence::ALL`.
         let rates = [ban.logins, ban.not_found, ban.refused, ban.handshakes];
         Rules {
             rates: rates.map(|rate| rate.map(ActiveRate::new)),

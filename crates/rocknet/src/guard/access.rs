@@ -96,6 +96,7 @@ impl Guard for AccessGuard {
                 Some(authenticator) => Arc::clone(authenticator).check(context),
                 None => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
+            // A route with passwords has no authenticator.
             AccessCheck::Verify(pending) => {
                 let (pool, bans, client) = (context.services.pool.clone(), Arc::clone(&self.bans), context.client);
                 Check::Deferred(Box::pin(async move {
@@ -115,7 +116,7 @@ impl Guard for AccessGuard {
         let granted = self.access.granted(now_ms, client, authorization);
         match &self.authenticator {
             None => granted,
-            // The fields of an identity are put into the request on the slow path alone.
+            // The address admits the request. If `Authenticator::anonymous` changes it, the slow path has to do that.
             Some(authenticator) if granted.is_some() => granted.filter(|_| !authenticator.changes_requests()),
             Some(authenticator) if self.access.admits_address(client) => authenticator.admit_cached(context),
             Some(_) => None,
@@ -134,13 +135,15 @@ async fn verify(pool: Pool, pending: access::Pending) -> Decision {
 
 /// Counts a failed login. The same wrong password counts once, because browsers repeat it.
 fn note(bans: &Arc<Bans>, client: Client, decision: &Decision) {
-    // A throttled request may have the right password. Its response counts as a refusal.
+    // A throttled request is not counted here, because its password may be right. Its status 429 counts as
+    // `Offence::Refused`.
     if matches!(decision, Decision::Challenge { is_guess: true, .. }) {
         bans.offend(client, Offence::Login);
     }
 }
 
-/// Delay in seconds after which a client may retry if the pool was full or the job failed.
+/// Delay in seconds after which a client may retry if the pool was full or the job failed. A verification takes at most
+/// about a second, so the pool soon has room.
 const RETRY_AFTER_S: u64 = 1;
 
 fn access_client(client: Client) -> access::Client {

@@ -1,4 +1,4 @@
-//! Authenticators: ways to identify clients that the addresses and passwords of a route leave undecided.
+//! Authenticators: ways other than passwords to identify the clients of a route.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ pub(super) trait Authenticator: Send + Sync {
     /// Decides about a request.
     fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check;
 
-    /// Returns the admission of a client whose address or password was sufficient. The authenticator did not identify
-    /// the client, so the client must not appear as identified to applications.
+    /// Returns the admission of a client whose address was sufficient (`satisfy = "any"`). The authenticator did not
+    /// identify the client, so the client must not appear as identified to applications.
     fn anonymous(&self, _context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         admitted
     }
@@ -21,8 +21,8 @@ pub(super) trait Authenticator: Send + Sync {
         None
     }
 
-    /// Returns true if admitted requests get fields of an identity, or lose some, even if [`check`](Self::check) was
-    /// not called.
+    /// Returns true if [`anonymous`](Self::anonymous) can change a request, for instance by removing fields of the
+    /// client. The worker cache then leaves requests that an address admits to the slow path, which applies the change.
     fn changes_requests(&self) -> bool {
         true
     }

@@ -60,9 +60,12 @@ impl Authenticator for CertificateGuard {
     }
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
+        // Only the slow path adds header fields to a request.
         self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
+    /// False, because [`anonymous`](Authenticator::anonymous) changes nothing here: a request that its address admits
+    /// gets no fields, and `anonymity.rs` removes those that its client must not send.
     fn changes_requests(&self) -> bool {
         false
     }
@@ -89,19 +92,24 @@ impl CertificateGuard {
     /// Decides about a request.
     fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        // The identity marks the request as personal. In a request that is not personal, a user means a verified
-        // password, and applications then do not get the `Authorization` of the client.
+        // The identity marks the request as personal. Otherwise the user would count as one with a verified password,
+        // and applications would not get the `Authorization` field of the client.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })
     }
 
-    /// Returns the user of an admitted request, if its certificate names one, or a hint for the visitor.
+    /// Returns the user that the certificate of an admitted request names, if any.
+    ///
+    /// # Errors
+    ///
+    /// Returns a hint for the visitor if the request is not admitted.
     fn user(&self, context: &GuardContext<'_>) -> Result<Option<Arc<str>>, &'static str> {
         let tls = context.tls.ok_or(NO_TLS)?;
         let certificate = tls.client.as_ref().ok_or(NO_CERTIFICATE)?;
         match &certificate.names {
             Some(names) if self.rule.admits(names) => Ok(self.rule.user_of(names).map(Into::into)),
+            // Names that cannot be read (`None`) match no rule.
             _ => Err(WRONG_CERTIFICATE),
         }
     }

@@ -40,7 +40,8 @@ use crate::response::{Body, ErrorPage, FieldList, Response};
 use crate::route::Route;
 use crate::services::Services;
 
-/// Maximum number of body bytes of an admitting response that are received, so that its connection can be reused.
+/// Maximum number of body bytes of an admitting response that are received, so that its connection can be reused. For
+/// a longer body, a new connection costs less.
 const MAX_DRAINED: usize = 64 * 1024;
 
 /// Maximum size of the fields that become the identity of a client, in bytes. Applications accept heads of this size.
@@ -83,7 +84,7 @@ pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticato
 }
 
 impl Authenticator for ForwardAuthority {
-    /// Its identity is empty.
+    /// Removes the fields of an identity that the client has sent, and adds none.
     fn anonymous(&self, _context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         Admitted {
             identity: Some(Arc::clone(&self.anonymous)),
@@ -173,11 +174,12 @@ impl ForwardAuthority {
     async fn admit(&self, exchange: Exchange, page: Option<String>) -> Admission {
         let mut response = match self.proxy.handle(exchange).await {
             HandlerOutput::Response(response) => response,
+            // Only handlers of files return cache entries.
             HandlerOutput::Cached(_) => Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR)),
         };
         match response.status.code() {
             200..=299 => self.identity(&response.fields).inspect(|_| drain(&mut response)),
-            // An upgrade, or the confirmation of something that was not requested.
+            // An interim or upgrade response, or a 304 although the query has no precondition.
             ..=199 | 304 => {
                 self.log("the authority of `forward` responds with a status that decides nothing");
                 Err(Box::new(fixed::error(Status::BAD_GATEWAY)))
@@ -224,7 +226,7 @@ impl ForwardAuthority {
         })
     }
 
-    /// Returns the exchange of a query.
+    /// Returns the exchange of a query. Values that a proxy does not read, such as the cache key, are placeholders.
     fn exchange(&self, context: &GuardContext<'_>) -> Exchange {
         let request = Rc::new(self.request(context));
         Exchange {
@@ -299,11 +301,11 @@ fn proxy_model(model: &ForwardAuth) -> model::Proxy {
     proxy.headers.insert("Host".to_owned(), host.to_owned());
     // Some authorities admit clients by their address in this field.
     proxy.headers.insert("X-Real-IP".to_owned(), "{client.ip}".to_owned());
-    // The responses are those of another site.
+    // The addresses and cookies in the responses belong to the site of the authority, so they are not rewritten.
     proxy.redirects = AddressRewrites::OFF;
     proxy.cookie_paths = AddressRewrites::OFF;
     proxy.cookie_domains = AddressRewrites::OFF;
-    // A failure of the authority must not keep the next clients from trying.
+    // Failures do not take the authority out of rotation, so that each request is tried.
     proxy.fails = 0;
     proxy.queue = proxy.queue.min(model.timeout);
     proxy.connect = proxy.connect.min(model.timeout);

@@ -76,7 +76,7 @@ struct ActiveLimit {
     dry_run: bool,
 }
 
-/// Amount that a limit limits.
+/// Amount of a limit, prepared for the check of requests.
 enum ActiveAmount {
     Rate {
         rate: Rate,
@@ -130,7 +130,7 @@ impl ActiveLimit {
         self.log("requests above a limit that is a dry run", client);
     }
 
-    /// Logs a request above the limit, at most once a second for each limit.
+    /// Logs a request above the limit, at most once a second for each route and `what`.
     fn log(&self, what: &'static str, client: Client) {
         let id = &self.state.id;
         let cause = Cause {
@@ -179,7 +179,7 @@ impl LimitGuard {
         may_wait: bool,
         ends_at_once: bool,
     ) -> Result<Admitted<'_>, Excessive<'_>> {
-        // A limit of requests in progress needs no time.
+        // The clock is read only for rates. A limit of requests in progress needs no time.
         let now = OnceCell::new();
         let address = context.client.address();
         let mut admitted = Admitted::default();
@@ -249,6 +249,7 @@ impl LimitGuard {
         let limits = self.limits.iter().enumerate();
         for (_, limit) in limits.filter(|(at, _)| taken & (1 << at) != 0) {
             if let ActiveAmount::Rate { rate, .. } = &limit.amount {
+                // 0: no time has passed since the token was taken.
                 limit.state.rates.give_back(rate, limit.key(&self.seed, context), 0);
             }
         }
@@ -321,7 +322,7 @@ impl Excessive<'_> {
         let retry_after = self
             .retry_after_ns
             .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
-        // A text without placeholders limits the route as a whole, so that no client is at fault.
+        // A key without placeholders limits the route as a whole, so that no client is at fault.
         let is_of_route = limit.key.is_constant();
         let status = match limit.amount {
             ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,

@@ -34,8 +34,8 @@ struct GuardEntry {
 
 type GuardResult = Result<Arc<dyn Guard>, Box<dyn Error>>;
 
-/// Guards that check a request before the paths of logins respond. A new guard is one entry here or in
-/// [`ACCESS_GUARDS`], in the order in which they check a request.
+/// Guards that check a request before the login endpoints (callback and logout of `oidc`) respond. A new guard is one
+/// entry here or in [`ACCESS_GUARDS`], in the order in which they check a request.
 const EARLY_GUARDS: &[GuardEntry] = &[
     GuardEntry {
         is_needed: |settings| settings.cors.is_some(),
@@ -80,7 +80,8 @@ pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
     Ok(guards.into())
 }
 
-/// Returns true if a route with these settings has no guard.
+/// Returns true if a route with these settings needs no guard of its own. The guards that all routes of a site share,
+/// anonymity and login endpoints, exist only if a route of the site is not unguarded.
 pub fn is_unguarded(settings: &Settings) -> bool {
     let mut entries = EARLY_GUARDS.iter().chain(ACCESS_GUARDS);
     !entries.any(|entry| (entry.is_needed)(settings))

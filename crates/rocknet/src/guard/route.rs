@@ -20,7 +20,8 @@ pub struct GuardRoute<'a> {
     pub route: &'a Arc<Route>,
     /// Pattern of its paths; [`ROOT_PATTERN`] for the site itself.
     pub pattern: &'a Arc<str>,
-    /// Guard of all routes of the site, if the site has an authority.
+    /// Guard of all routes of the site that removes forged identity fields, if an authenticator of the site has such
+    /// fields.
     pub anonymity: Option<&'a Arc<dyn Guard>>,
     /// Guard of all routes of the site, if users log in at a provider.
     pub login_endpoints: Option<&'a Arc<dyn Guard>>,

@@ -102,8 +102,8 @@ impl SignedUrlGuard {
                 let admitted = SignedUrlGuard::without_signature(context, Admitted::default());
                 (SignedUrlOutcome::Admitted, Ok(admitted))
             }
-            // A page of the route can state that the link has expired. A gallery that was open for too long requests
-            // many of them.
+            // 410 lets an error page of the route state that the link has expired. It is no offence, because a gallery
+            // that was open for too long requests many expired URLs at once.
             Verdict::Expired => {
                 let mut response = fixed::error(Status::GONE).with("Cache-Control", "no-store");
                 response.is_no_offence = true;

@@ -9,7 +9,8 @@ use bytes::{Bytes, BytesMut};
 use crate::exchange::{BodyChannel, BodyError};
 use crate::response::FieldList;
 
-/// Chunk size in bytes for request bodies that arrive in small pieces. Each larger piece gets its own chunk.
+/// Chunk size in bytes for request bodies that arrive in small pieces: a page of memory, because a body may end after a
+/// few bytes. Each larger piece gets its own chunk.
 const CHUNK: usize = 4096;
 
 /// Stream that a request body arrives on.

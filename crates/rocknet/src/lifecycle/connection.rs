@@ -19,7 +19,8 @@ use crate::handshake::Handshake;
 use crate::worker::{OpenConnection, Ticks, Worker, WorkerConfig};
 
 /// Maximum number of bytes that are read and discarded after the last response. Closing a socket with unread input
-/// would send a reset, which could destroy the part of the response that is still in flight.
+/// would send a reset, which could destroy the part of the response that is still in flight. The bound keeps a client
+/// that never stops sending from occupying the worker.
 const LINGER_BOUND: u32 = 1 << 20;
 
 /// State that client connections of HTTP/1 and HTTP/2 have in common. The connection of each version owns one.
@@ -173,8 +174,8 @@ impl<L: Link> ConnectionCore<L> {
     }
 
     /// Sends `output`. Bytes that the link does not take now become the backlog, and a send window starts. After an
-    /// error, the rest of `output` is dropped. Returns the number of bytes that the link took, and true if these were all
-    /// bytes. `with_others`: true if the link may send `output` in one batch with the output of other connections.
+    /// error, the rest of `output` is dropped. Returns the number of bytes that the link took, and true if these were
+    /// all bytes. `with_others`: true if the link may send `output` in one batch with the output of other connections.
     #[inline]
     pub fn send(
         &mut self,

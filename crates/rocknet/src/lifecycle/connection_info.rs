@@ -23,6 +23,7 @@ use crate::worker::{Worker, WorkerConfig};
 
 /// Client of a connection, its TLS handshake, and its local address.
 pub struct ConnectionInfo {
+    /// Other end of the connection: the client, or a proxy that forwards requests of several clients.
     pub client: Client,
     /// False while a QUIC connection has only early data, whose address may be forged. Offences are then not counted.
     pub is_validated: bool,
@@ -159,6 +160,7 @@ impl ConnectionInfo {
     pub fn note_offence(&self, worker: &Worker, context: &RequestContext, status: Status) {
         if !context.is_status_noted.replace(true)
             && self.is_validated
+            // A failed login can have any status, such as 200 for the page with the form.
             && (status.is_error() || context.login.is_some() || worker.shared.registries.bans.has_login_paths())
         {
             let request = context.logged_request().map(|request| request.view());

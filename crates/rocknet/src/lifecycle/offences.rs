@@ -23,7 +23,7 @@ pub fn note(
     let bans = &worker.shared.registries.bans;
     let is_login = bans.has_login_paths() && request.is_some_and(|request| bans.is_login(request));
     let offence = offence(status, is_login);
-    // An application may have tested the guess before it responds with 429.
+    // A login with status 429 remains counted, because an application may have tested the guess before it refuses more.
     if let Some(login) = login
         && offence != Some(Offence::Login)
         && status != Status::TOO_MANY_REQUESTS
@@ -41,8 +41,9 @@ pub fn note(
 }
 
 /// Returns the offence that a response with this status shows. `is_login`: the request was a POST request to the path
-/// of a login form. A redirect confirms a login, errors of the server are not the client's fault, and 429 refuses the
-/// guess. A site without the form responds with 404 or 405.
+/// of a login form. A redirect confirms a login, errors of the server are not the client's fault, and 429 is a refusal.
+/// A site without the form responds with 404 or 405. For other requests, 401 is no offence: browsers provoke it before
+/// they send a password, and access control counts wrong passwords itself.
 fn offence(status: Status, is_login: bool) -> Option<Offence> {
     match status.code() {
         status if is_login && !matches!(status, 300..=399 | 404 | 405 | 410 | 429 | 500..) => Some(Offence::Login),

@@ -41,6 +41,7 @@ impl LimitKey {
         let mut is_empty = true;
         for piece in template.pieces() {
             match piece {
+                // The text is the same for all requests of the limit.
                 Piece::Text(_) => continue,
                 Piece::Value(Placeholder::ClientIp) => {
                     is_empty = false;
@@ -53,7 +54,7 @@ impl LimitKey {
                 }
             }
         }
-        // A text without placeholders is the same for all requests, and is not empty.
+        // A key without placeholders has no values, and all requests count together by the hash of nothing.
         match is_empty && template.as_constant().is_none() {
             true => of_client(),
             false => hasher.finish(),

@@ -31,7 +31,7 @@ struct KeyState {
 }
 
 impl CookieKeys {
-    /// Reads the keys from the state folder, or stores new ones there. A second call does nothing.
+    /// Reads the keys from the state folder, or stores new ones there. Does nothing after a call that has succeeded.
     pub fn open_store(&self, folder: &Path) {
         let mut state = self.state();
         if state.storage.is_some() {
@@ -83,6 +83,7 @@ impl CookieKeys {
             (state.storage.clone(), state.ring.clone())
         };
         let in_memory = || ring.and_then(|ring| ring.rotated(now)).map(Arc::new);
+        // `load` replaces the newest key, unless another process has done so.
         let rotated = match storage.map(|storage| load(&storage, now)) {
             Some(Ok(stored)) => stored,
             Some(Err(error)) => {

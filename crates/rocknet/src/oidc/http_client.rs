@@ -76,6 +76,7 @@ type FetchResult = Result<FetchResponse, ProviderFailure>;
 struct FetchJob {
     request: FetchRequest,
     reply: oneshot::Sender<FetchResult>,
+    /// Places among the requests to the provider, and among all requests.
     _permits: [FetchPermit; 2],
 }
 
@@ -183,6 +184,7 @@ fn client() -> Result<Hyper, String> {
     };
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
+        // The check of the configuration warns of http:// unless the provider is on a loopback address.
         .https_or_http()
         .enable_http1()
         .build();

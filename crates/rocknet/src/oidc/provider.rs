@@ -8,10 +8,12 @@ use rocknet_oidc::{ProviderMetadata, SigningKeys, discovery_url};
 use super::failure::ProviderFailure;
 use super::http_client::{FetchRequest, FetchResponse, HttpClient, InProgress};
 
-/// Time for which metadata and keys are used before they are fetched again.
+/// Time for which metadata and keys are used before they are fetched again. A token with an unknown key leads to a
+/// fetch of the keys at once.
 const FRESH: Duration = Duration::from_secs(60 * 60);
 
-/// Time for which they are used if they cannot be fetched again.
+/// Time for which metadata and keys are used if they cannot be fetched again, so that logins survive an outage of their
+/// endpoints.
 const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Time for which no request is sent to a provider after a failure, and minimum time between two fetches of its keys.
@@ -37,7 +39,7 @@ struct Cached<T> {
 struct CachedState<T> {
     /// The document, and the time of its fetch.
     value: Option<(Arc<T>, Instant)>,
-    /// Time of the last failure, if no fetch has succeeded since.
+    /// The last failure with its time, if no fetch has succeeded since.
     failure: Option<(ProviderFailure, Instant)>,
 }
 

@@ -87,7 +87,8 @@ async fn send(
         return Ok(not_found(&site.name, &name));
     };
     further_routes::enter(worker, &endpoint, context).await?;
-    // A path on disk belongs to the application, and a path of the site is another request for it.
+    // Rules with `resolved` apply to `X-Accel-Redirect`, because its path could also be requested. A path on disk is
+    // the choice of the application alone.
     if let FileReference::Path(_) = &name {
         file_rules::enter(worker, context, &path).await?;
     }

@@ -5,7 +5,7 @@
 //! checked at further routes (`path_endpoints.rs`, `further_routes.rs`), because the path does not always name the
 //! resource that is served:
 //! - an index file, `try`, `fallback` or a script: the route of that file;
-//! - the same file: the rules with `resolved` (`file_rules.rs`);
+//! - that file, and any other file that is served: the rules with `resolved` (`file_rules.rs`);
 //! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path
 //!   info, because front controllers use it as the path;
 //! - a route for the path with its trailing slash added or removed: that route;
@@ -120,13 +120,12 @@ impl Decisions {
         }
     }
 
-    /// Returns true if an authority has established an identity, whose fields [`Decisions::identified`] puts into the
-    /// request.
+    /// Returns true if a guard has returned an identity, which [`Decisions::identified`] applies to the request.
     pub fn has_identity(&self) -> bool {
         !self.identities.is_empty()
     }
 
-    /// Returns the request with the fields of the identities. A second call changes nothing more.
+    /// Returns the request with the changes of the identities. A second call changes nothing more.
     pub fn identified(&self, request: Rc<OwnedRequest>) -> Rc<OwnedRequest> {
         let identities = self.identities.iter();
         identities.fold(request, |request, identity| Rc::new(identity.apply(&request)))
@@ -280,7 +279,7 @@ pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     match admit_by_all(worker, incoming, route, guards) {
         Some((None, true)) => count(worker, incoming, route, None, guards, ends_at_once),
         Some((None, false)) => true,
-        // The response is for clients that are not known.
+        // A ready response is for requests without a user.
         Some((Some(_), _)) | None => false,
     }
 }

@@ -69,7 +69,7 @@ pub struct RequestContext {
     user: OnceCell<Arc<str>>,
     /// Guards that have admitted the request. Each guard decides once about a request.
     pub guards: RefCell<Vec<Arc<dyn Guard>>>,
-    /// Identities that authorities have established. Their cookies are added to the response.
+    /// Identities that guards have returned. Their cookies are added to the response.
     pub identities: RefCell<Vec<Arc<Identity>>>,
     /// Values that the guards keep until the request ends.
     pub held: Rc<Held>,
@@ -308,7 +308,7 @@ impl RequestContext {
         }
     }
 
-    /// Adds the cookies that authorities set at the client.
+    /// Adds the cookies of the identities, such as those of an authority.
     pub(super) fn add_cookies(&self, response: &mut Response) {
         for identity in self.identities.borrow().iter() {
             for (name, value) in identity.cookies.iter() {
@@ -317,10 +317,10 @@ impl RequestContext {
         }
     }
 
-    /// Keeps a response with cookies of an authority or of a login out of shared caches, which would give the session
-    /// of a user to others. Called after all filters, so that no setting of the route undoes it.
+    /// Keeps a response with cookies of an identity or of a login out of shared caches, which would give the session of
+    /// a user to others. Called after all filters, so that no setting of the route undoes it.
     pub(super) fn protect_cookies(&self, response: &mut Response) {
-        let is_of_authority = self
+        let is_of_identity = self
             .identities
             .borrow()
             .iter()
@@ -332,8 +332,10 @@ impl RequestContext {
                     name.eq_ignore_ascii_case("set-cookie") && rocknet_oidc::cookies::is_own(value.as_bytes())
                 })
         };
-        let wanted = match is_of_authority {
+        let wanted = match is_of_identity {
+            // The browser may store a page of its user, and has to revalidate it.
             true => "private, no-cache",
+            // A redirect of a login is for one use.
             false if is_of_login() => "no-store",
             false => return,
         };
@@ -366,8 +368,7 @@ impl RequestContext {
         (connection.map_or(client, |connection| connection.peer), secure)
     }
 
-    /// Stores the user, unless one is stored already. One request has one user, because it has one `Authorization`
-    /// field.
+    /// Stores the user, unless one is stored already: the first user that guards have found remains.
     pub fn set_user(&self, user: Option<Arc<str>>) {
         if let Some(user) = user {
             let _ = self.user.set(user);

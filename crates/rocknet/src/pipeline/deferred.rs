@@ -88,7 +88,8 @@ impl DeferredRequest {
         begin: Begin,
     ) -> RoutingResult {
         let request = self.request.view();
-        // No response comes from the worker cache any more.
+        // Stays empty: it is for responses from the worker cache, which is not queried again. The guards keep their
+        // values in `Decisions::held`.
         let held = Held::default();
         let incoming = IncomingRequest {
             request: &request,

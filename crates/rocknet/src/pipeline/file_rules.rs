@@ -37,7 +37,7 @@ pub(super) async fn enter(worker: &Worker, context: &RequestContext, path: &str)
     };
     let request = Rc::clone(request);
     let (peer, _) = context.peer_and_handshake(client);
-    // Each lookup adds a path, and the rules have a limited number of paths.
+    // The loop ends, because each lookup adds a path, and the rules have a limited number of paths.
     let mut known = Vec::new();
     loop {
         let unknown = {
@@ -80,8 +80,8 @@ pub(super) async fn enter_programs(worker: &Worker, context: &RequestContext, pa
     Ok(())
 }
 
-/// Maximum number of bytes in all beginnings of one path that are compared with rules. A path of 8 KiB of slashes has
-/// thousands of beginnings, and each would be compared with every regular expression.
+/// Maximum number of bytes in all beginnings of one path that are compared with rules. A path of 8 KiB with segments of
+/// one letter has thousands of beginnings, and each would be compared with every regular expression.
 const MAX_PROGRAM_BYTES: usize = 64 << 10;
 
 /// Admits requests for an entry of the worker cache, unless a rule applies to its file.
@@ -126,7 +126,8 @@ impl Guard for FileGuard {
     }
 }
 
-/// Data of a request for a cached entry. It never waits for the disk.
+/// Data of a request for a cached entry. It never waits for the disk: a rule that needs a lookup does not admit the
+/// request, so the slow path applies it.
 struct CachedFacts {
     client: Client,
     is_secure: bool,

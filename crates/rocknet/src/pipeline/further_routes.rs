@@ -67,8 +67,8 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
-                    // The rules were already applied to the path of the request. If a rule has rewritten this path, only
-                    // the rules after the rewrite were applied.
+                    // The rules were already applied to the path of the request. If a rule has rewritten this path,
+                    // only the rules after the rewrite were applied.
                     if *script.name != *exchange.path {
                         file_rules::enter(worker, context, &script.name).await?;
                     }
@@ -133,7 +133,7 @@ pub(super) async fn enter(
             Check::Deferred(deferred) => deferred.await,
         };
         let admitted = admission?;
-        // The access log and the keys of later limits have the user.
+        // The access log and the keys of later limits read the user from the context.
         context.set_user(admitted.user.clone());
         context.guards.borrow_mut().push(Arc::clone(guard));
         if let Some(identity) = &admitted.identity {
@@ -158,7 +158,7 @@ pub(super) async fn enter(
 pub(super) struct Entered {
     /// User whom the guards have authenticated, if any.
     pub user: Option<Arc<str>>,
-    /// Identities that authorities have established.
+    /// Identities that the guards have returned.
     pub identities: Vec<Arc<Identity>>,
 }
 

@@ -108,7 +108,8 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
-        // The guards of a request with an identity do not admit it without waiting.
+        // Requests with fields of an identity are not admitted on this path. A client certificate without such fields
+        // is represented by `user` alone.
         is_personal: false,
         admit_to_script: None,
     })?;

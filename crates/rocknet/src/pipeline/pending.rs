@@ -160,7 +160,9 @@ impl PendingResponse {
                     Some(cached) => return Poll::Ready(cached),
                     // Only entries of the file cache can be sent, and only in the form that suits a known request.
                     None => {
-                        tracing::error!("a handler returned a cache entry that does not belong to the file cache");
+                        tracing::error!(
+                            "a handler returned a cache entry that is not of the file cache, or for an unknown request"
+                        );
                         Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))
                     }
                 },
@@ -184,6 +186,7 @@ impl PendingResponse {
             if matches!(exit, Exit::Done) {
                 return Poll::Ready(CompletedResponse::Response(response));
             }
+            // The handler has ended, so no interim response follows.
             self.interim_channel = None;
             self.work = PendingWork::Response(Box::pin(async move {
                 exit::complete(worker, context, exit, &mut response).await;

@@ -51,7 +51,8 @@ impl ReachablePaths {
         folder: &Arc<str>,
     ) -> Option<ReachablePaths> {
         let sent = path_of_target(request.target);
-        // A rule may also rewrite a path without a final slash, and then no path below it is rewritten likewise.
+        // A rule may rewrite a path without a final slash, such as `/docs` to `/files/`. It does not rewrite `/docs/a`,
+        // so the paths below the folder begin with the rewritten path.
         let raw_folder = if sent.ends_with(b"/") { sent } else { request.path };
         Some(ReachablePaths {
             snapshot: Arc::clone(&context.config.snapshot),
@@ -74,7 +75,7 @@ impl ReachablePaths {
         let own = routes.endpoint(&self.folder);
         is_own(endpoint)
             || endpoint.restrictions.is_none()
-            // An application may lead to a folder of an internal route, whose guards then did not check the request.
+            // Clients cannot request paths of an internal route, so its guards count as not passed.
             || is_own(own) && !own.route.internal && endpoint.restrictions == own.restrictions
     }
 }

@@ -160,7 +160,7 @@ fn keep_hit<F>(
         Body::Empty => &Bytes::new(),
         _ => return,
     };
-    // An error is never kept, nor is a part, or a response without the fields of the stored one.
+    // An error is never kept, nor is a part, or a 304, which lacks fields of the stored response.
     let is_whole = !matches!(response.status, Status::PARTIAL_CONTENT | Status::NOT_MODIFIED);
     if response.status.is_error() || !is_whole {
         return;
@@ -168,6 +168,7 @@ fn keep_hit<F>(
     let Some(request_key) = RequestKey::of(incoming.request, key, incoming.is_secure()) else {
         return;
     };
+    // `note` returns true if the request is frequent and its response is not kept yet.
     if !worker.ready_responses.note(request_key, stored, now_ms) {
         return;
     }
@@ -180,6 +181,7 @@ fn keep_hit<F>(
         return;
     };
     let exchange = ExchangeRef {
+        // The guards of the script have just admitted this request.
         admit_to_script: script.is_some().then_some(&|| true),
         ..exchange(worker, &endpoint, incoming)
     };

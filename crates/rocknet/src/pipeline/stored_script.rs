@@ -62,7 +62,7 @@ where
     let guards = cached.guards[usize::from(is_secure)]
         .get_or_init(|| admission::guards_of_script(routes, request.path, cached, script, is_secure))
         .as_ref()?;
-    // The filters can make the response wait (`false`).
+    // `ends_at_once` is false, because the filters can make the response wait.
     let admit = || admission::admit_ready(worker, incoming, &endpoint.route, guards, false);
     let response = endpoint.handler(&resolved.path).handle_now(&ExchangeRef {
         services: worker,
@@ -73,7 +73,7 @@ where
         client: incoming.client(worker),
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
-        // No user is admitted, because stored responses are for clients that are not known.
+        // `admit` rejects a request with a user, because stored responses are for requests without one.
         user: None,
         is_personal: false,
         admit_to_script: Some(&admit),

@@ -18,6 +18,7 @@ pub struct RewriteBlock {
     is_off_in_section: bool,
     /// True while the rules of a folder are read: those of an `.htaccess` or `<Directory>`.
     pub is_in_folder: bool,
+    /// True while the rules of a section for the root are read.
     is_in_section: bool,
 }
 

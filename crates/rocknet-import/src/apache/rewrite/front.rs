@@ -22,6 +22,8 @@ pub(super) fn pass_through(
 ) -> bool {
     let directive = &rule.directive;
     if !flags.variables.is_empty() {
+        // `E=HTTP_…` passes a request field to scripts. `E=BASE:…` sets the folder of a front controller, for which
+        // `front` takes `RewriteBase`.
         let is_needless = directive.argument(2).contains("HTTP_") || directive.argument(2).contains("BASE:");
         if is_needless {
             host.site

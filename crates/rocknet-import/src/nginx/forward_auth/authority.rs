@@ -9,7 +9,8 @@ use super::super::place::{CaseMode, LocationMatch, compiled, matched};
 use super::super::upstream::{self, Upstreams};
 use super::variables::Variables;
 
-/// Returns the URL of queries at a location of the server, and the location; `None` if it has no counterpart.
+/// Returns the URL at which RockNet queries an authority, and the location of the authority; `None` if it has no
+/// counterpart. `path`: path of the location, as in `auth_request`.
 pub(super) fn authority<'s>(
     path: &str,
     server: &'s Directive,
@@ -49,6 +50,7 @@ pub(super) fn authority<'s>(
     let [authority] = &target.proxy.servers[..] else {
         return None;
     };
+    // nginx replaces the prefix of the location with the path of the URL, unless the URL has variables.
     let query = match (&target.path, matched(location)) {
         (None, _) => path.to_owned(),
         (Some(target), LocationMatch::Prefix { path: prefix, .. }) if !written.contains('$') => {
@@ -60,7 +62,7 @@ pub(super) fn authority<'s>(
     Some((format!("{}{separator}{query}", authority.url), location))
 }
 
-/// Returns the location that nginx selects for a path; `None` if it is not known.
+/// Returns the location that nginx selects for a path; `None` if there is none, or if an expression may precede it.
 pub(super) fn location_of<'s>(path: &str, server: &'s Directive) -> Option<&'s Directive> {
     let mut longest: Option<(usize, bool, &Directive)> = None;
     let mut has_expression = false;
@@ -123,7 +125,7 @@ fn is_sent(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let has_one = |parts: &[&str]| parts.iter().any(|part| value.contains(part));
     match name.as_str() {
-        // The fields of a body or an upgrade are never sent.
+        // The fields of a body or an upgrade are never sent, and `Host` is that of the URL.
         "content-length" | "connection" | "upgrade" | "host" => true,
         "x-real-ip" => has_one(&["$remote_addr", "$realip_remote_addr"]),
         "x-forwarded-for" => has_one(&["$remote_addr", "$realip_remote_addr", "$proxy_add_x_forwarded_for"]),

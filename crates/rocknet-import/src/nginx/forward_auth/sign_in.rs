@@ -47,6 +47,7 @@ pub(super) fn sign_in(page: &Directive, server: &Directive, variables: &Variable
                 d.is("proxy_set_header") && d.argument(0).eq_ignore_ascii_case("X-Auth-Request-Redirect")
             };
             let has_origin = location.is_some_and(|location| location.children().iter().any(is_origin));
+            // After the login, oauth2-proxy redirects to the address in this field or in the parameter `rd`.
             match has_origin && !page.contains('?') {
                 true => Some((format!("{page}?rd={{target}}"), true)),
                 false => Some((page, true)),

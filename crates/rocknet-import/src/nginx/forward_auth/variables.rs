@@ -19,7 +19,8 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Collects the variables of a server. A variable with several values is left out.
+    /// Collects the variables of a server. With several values, a variable of `set` is left out, and one of
+    /// `auth_request_set` is among the others.
     pub fn collect(server: &Directive) -> Variables {
         let mut all: HashMap<(bool, String), Option<String>> = HashMap::new();
         let mut directives = Vec::new();

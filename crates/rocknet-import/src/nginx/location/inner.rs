@@ -13,7 +13,7 @@ use crate::value::Value;
 
 /// Translates PHP, or the refusal of every request, of a location with a regular expression inside another one. Without
 /// PHP, its scripts would be sent as files. Anything else gets a note. `nested::flatten` has moved all other inner
-/// locations out.
+/// locations out. `patterns`: patterns of the outer location.
 pub(super) fn translate(
     directive: &Directive,
     patterns: &[String],
@@ -33,11 +33,11 @@ pub(super) fn translate(
         }
         return;
     }
-    let limited = match matched(directive) {
+    let refusal = match matched(directive) {
         LocationMatch::Expression(expression, case) if is_denied(directive) => limited(&expression, case, patterns),
         _ => None,
     };
-    if let Some((regex, outside)) = limited {
+    if let Some((regex, outside)) = refusal {
         let keys = [("respond", Value::Number(403))];
         let exceptions = outside.map(|paths| Condition::new("path", Value::text(paths)).negated_if(true));
         let tests = [exceptions.into_iter().collect()];
@@ -78,6 +78,7 @@ fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(Str
         return Some((compiled(expression)?, Some(outside(prefix))));
     }
     let base = condition::escaped(base);
+    // A match that begins with `/` may begin at the slash that ends the prefix.
     let text = match start.starts_with('/') {
         true => format!("^{base}(?:/.*?)?(?:{expression})"),
         false => format!("^{base}/.*?(?:{expression})"),

@@ -25,8 +25,8 @@ pub(super) fn is_strip(rewrite: &Directive, location: &Directive, patterns: &[St
     prefix.is_some_and(|prefix| patterns.contains(&format!("{}/*", prefix.replace("\\", ""))))
 }
 
-/// Returns true if a rewrite with `break` leads out of its location. nginx serves the new path with the settings of the
-/// location, and RockNet by the route of the new path.
+/// Returns true if a rewrite with `break` leads out of a location that has a folder or back end of its own. nginx
+/// serves the new path with the settings of the location, and RockNet by the route of the new path.
 pub(super) fn leaves(target: &str, location: &Directive, area: &LocationArea) -> bool {
     let has_own = |d: &Directive| d.name.ends_with("_pass") || matches!(d.name.as_str(), "root" | "alias");
     let start = target.split('$').next().unwrap_or_default();

@@ -25,12 +25,15 @@ impl<'a> Scope<'a> {
             .map_or(inherited_authority, |forward| forward.argument(0) != "off");
         self.authentication = (has_password, has_authority);
         let is_off = !has_password && !has_authority;
-        // Without the alternative of a password, the lists apply as they were written.
+        // Without authentication, or with `satisfy all`, the inherited lists apply as they were written, without the
+        // changes for `satisfy any`.
         if self.is_adapted && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
             self.access = outer_access();
             self.is_adapted = false;
         }
         self.finish_access();
+        // Inherited lists are added only now, because the containing level writes their keys. `finish_satisfy` needs
+        // the lists that are in effect.
         if self.access.is_empty() {
             self.access = outer_access();
         }
@@ -79,6 +82,7 @@ impl<'a> Scope<'a> {
         }
         let is_inherited = containing.is_some_and(|outer| outer.authentication != (false, false));
         let is_locked = self.settings.is_locked() || containing.is_some_and(|outer| outer.settings.is_locked());
+        // The place has no access control, so it gets that of the named location.
         if !is_locked && !is_inherited && place.iter().all(|d| is_off(d)) {
             if place_any != named_any {
                 let word = if named_any { "any" } else { "all" };
@@ -102,6 +106,7 @@ impl<'a> Scope<'a> {
             let texts = all.into_iter().map(|d| (d.name.clone(), d.arguments.clone()));
             texts.collect::<Vec<_>>()
         };
+        // If both have the same access control, applying it once is enough.
         if place_any != named_any || in_order(place) != in_order(named.clone()) {
             self.settings.close(first.line);
             let message = "it applies in addition to the access control of the place with `try_files`, so \
@@ -110,7 +115,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Translates authentication. `is_inherited`: true if the containing level has some.
+    /// Translates authentication. `is_inherited`: true if the containing level has authentication.
     fn finish_authentication(&mut self, is_inherited: bool) {
         let (has_password, has_authority) = self.authentication;
         if self.auth == (None, None) && self.forward.is_none() {
@@ -166,6 +171,7 @@ impl<'a> Scope<'a> {
                      `deny = \"all\"` denies every client here: write `auth`";
                 self.notes.skip(directive, message);
             }
+            // `auth_request off` beside an inherited password, which stays in effect.
             (None, None) => {}
         }
     }

@@ -14,6 +14,7 @@ impl<'a> Scope<'a> {
             let message = "RockNet sets the usual variables itself: docs/php.md";
             self.notes.unneeded(directive, message);
         }
+        // A parameter that is not needed counts too, because it ends the inheritance of outer parameters.
         self.params.push(directive);
     }
 

@@ -6,7 +6,8 @@ use crate::document::{Document, Notes};
 use crate::units;
 use crate::value::Value;
 
-/// Returns the size of all buffers together, within the range of `header_size`.
+/// Returns the size of all buffers of `large_client_header_buffers` together, within the range of `header_size`, which
+/// is 1 KiB to 1 MiB. Returns `None` for an invalid number or size.
 fn header_size(number: &str, size: &str) -> Option<Value> {
     let number: u64 = number.parse().ok()?;
     let (digits, unit) = size.split_at(size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len()));

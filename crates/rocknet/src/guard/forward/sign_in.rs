@@ -12,7 +12,10 @@ use crate::routing::{NoHost, RedirectError, Redirects, RequestTarget};
 use crate::values;
 
 /// Redirect of the clients that have to sign in.
-pub(super) struct SignInPage(Option<Redirects>);
+pub(super) struct SignInPage(
+    /// `None` if the 401 response of the authority names the page.
+    Option<Redirects>,
+);
 
 impl SignInPage {
     /// Prepares the redirect.
@@ -24,7 +27,7 @@ impl SignInPage {
         let SignIn::Target(target) = model else {
             return Ok(SignInPage(None));
         };
-        // The query of the request would follow a target without a query.
+        // A target without a query gets the query of the request appended. An empty query (`?`) prevents this.
         let end = if target.contains('?') || target.contains("{target}") {
             ""
         } else {
@@ -47,6 +50,7 @@ impl SignInPage {
         let Some(redirects) = &self.0 else { return Ok(None) };
         let target = values::origin_form(context.request);
         let (raw_path, query) = split_target(target);
+        // The redirect applies to every path, so `/` can replace a path that no file can have.
         let path = SafePath::parse(raw_path).map_or("/".into(), SafePath::into_str);
         let mut location = Vec::new();
         let target = RequestTarget {

@@ -22,7 +22,8 @@ use crate::oidc::{FetchRequest, ProviderFailure};
 use crate::response::Response;
 use crate::services::Services;
 
-/// Maximum length of the parameters of a callback in bytes, such as the code.
+/// Maximum length of each parameter of a callback in bytes, such as the code: more than providers send, and few enough
+/// for one request to a token endpoint.
 const MAX_PARAMETER: usize = 4_096;
 
 /// Parameters of a callback (RFC 6749 §4.1.2, RFC 9207 §2).
@@ -60,7 +61,7 @@ enum LoginError {
     Provider(ProviderFailure),
     /// The provider does not know the code.
     InvalidCode,
-    /// The login is refused with this status. The log has the reason.
+    /// The login is refused with this status. The log has the reason, except for a missing code.
     Refused(Status),
 }
 
@@ -81,6 +82,7 @@ pub(super) fn respond(
     if context.request.method != Method::Get {
         return refuse(fixed::error(Status::METHOD_NOT_ALLOWED).with("Allow", "GET"));
     }
+    // An invalid query counts as empty. It has no state, so it belongs to no login.
     let query = CallbackQuery::parse(context.request.query.unwrap_or_default()).unwrap_or_default();
     let state = query.state.as_deref().unwrap_or_default();
     let begun = clients
@@ -166,6 +168,7 @@ impl Work {
     /// Returns the redirect to the page that the user wanted, with the cookies of the session.
     fn complete(&self, client: &OidcClient, session: &LoginSession, services: &Rc<Services>) -> Response {
         let lines: Vec<&[u8]> = self.cookies.iter().map(|line| &**line).collect();
+        // The session is new, and random numbers were available for the login, so only the length can be the reason.
         let Some(cookies) = client.session_cookies(session, self.is_secure, self.now, &lines, services) else {
             let reason = "its groups and names are longer than cookies may be; let the provider send fewer groups";
             client.log("a user cannot log in by `oidc`", reason);

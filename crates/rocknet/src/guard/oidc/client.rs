@@ -91,7 +91,7 @@ impl OidcClient {
     ///
     /// # Errors
     ///
-    /// Fails if the request has no session, or one that is not valid, for the reason in the error.
+    /// Fails with `None` if the request has no session, and with the reason if its session is not valid.
     pub fn session(&self, scope: &RequestScope<'_>) -> Result<LoginSession, Option<RejectedSession>> {
         let name = self.cookie_kind.session_name(scope.is_secure);
         let Some(session) = self.open_session(&name, scope) else {

@@ -44,9 +44,9 @@ struct FileStamp([u64; 4]);
 
 impl FileStamp {
     fn of(file: &Metadata) -> FileStamp {
-        let changed = file.mtime().cast_unsigned().wrapping_mul(1_000_000_000);
-        let changed = changed.wrapping_add(file.mtime_nsec().cast_unsigned());
-        FileStamp([file.dev(), file.ino(), changed, file.size()])
+        let modified_ns = file.mtime().cast_unsigned().wrapping_mul(1_000_000_000);
+        let modified_ns = modified_ns.wrapping_add(file.mtime_nsec().cast_unsigned());
+        FileStamp([file.dev(), file.ino(), modified_ns, file.size()])
     }
 }
 

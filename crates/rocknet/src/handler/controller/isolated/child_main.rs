@@ -168,8 +168,9 @@ impl ChildConnection {
     /// Serves the requests of the connection. Returns an error once the connection has ended.
     fn serve(mut self, controllers: &[host::LoadedController]) -> io::Result<()> {
         loop {
-            let (index, request) = self.receive(|message| match message {
-                ServerMessage::Begin(index, request) => Some((index, ReceivedRequest::read(request))),
+            // `number`: position of the controller in the list that this process has reported.
+            let (number, request) = self.receive(|message| match message {
+                ServerMessage::Begin(number, request) => Some((number, ReceivedRequest::read(request))),
                 _ => None,
             })?;
             // The whole request body; empty for a controller that takes it in pieces.
@@ -179,7 +180,7 @@ impl ChildConnection {
             })?;
             let request = request.map_err(invalid_data)?.with_content(&body);
             let controller = controllers
-                .get(usize::from(index))
+                .get(usize::from(number))
                 .ok_or_else(|| invalid_data(InvalidFrame))?;
             self.answer(controller, &request)?;
             self.inbox.shrink();
