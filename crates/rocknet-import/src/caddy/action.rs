@@ -82,13 +82,14 @@ fn deny(
     access.set(key, Value::texts(ranges.iter()), directive.line);
     let mut is_combined = true;
     for pattern in patterns {
+        // `true`: the key is added to a route that has none.
         is_combined &= combine(site.route(&pattern, directive.line), &access, true);
     }
     if is_combined {
         return site.differs(directive, "clients get the error page of status 403");
     }
-    let message = "another list of allowed clients applies here, so `deny = \"all\"` denies every client here: write \
-         `allow` with the clients in both";
+    let message = "another list of allowed clients applies to this path, and two lists cannot be combined, so every \
+         client is denied (`deny = \"all\"`): write one `allow` with the clients that are in both lists";
     site.skip(directive, message);
 }
 
@@ -131,6 +132,8 @@ fn redirect(
             "targets have no placeholder for the host: write a redirect for each name",
         );
     }
+    // In Caddy, this redirect of an HTTPS site leads back to the site. It is meant for http, whose redirect both servers
+    // make without a directive.
     let is_loop = target.starts_with(&format!("https://{host}{{")) && place.scheme == Some("https");
     if is_loop {
         return site.unneeded(

@@ -1,5 +1,8 @@
 //! Driver of one thread's ring, through which the connections of the thread send, receive and wait. A turn of the ring
 //! submits the queued operations, processes completions and wakes tasks.
+//!
+//! Each connection has a slot in the state of the ring, and a [`Link`](crate::link::Link) that calls the driver with the
+//! index of this slot (`stream.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -145,9 +148,9 @@ impl Driver {
         any
     }
 
-    /// Wakes the task that watches epoll, so that the runtime calls `on_park` again. Otherwise, if all tasks that the
-    /// turn has woken have ended, the runtime would have no task to run. It would sleep in its epoll, where completions
-    /// do not wake it.
+    /// Wakes the task that watches epoll, so that the runtime runs a task and calls `on_park` again before it sleeps.
+    /// The turn may have woken only tasks that had ended before. The runtime would then have no task to run, and would
+    /// sleep in its own epoll at once, where completions do not wake it.
     fn wake_epoll_task(&self) {
         let epoll_waker = self.state.borrow_mut().epoll_waker.take();
         if let Some(waker) = epoll_waker {

@@ -1,5 +1,6 @@
-//! Reads the addresses of the interfaces from the kernel's tables `/proc/net/fib_trie` and `/proc/net/if_inet6`, and
-//! the interfaces from `/proc/net/route` and `/proc/net/ipv6_route`.
+//! Reads the addresses of this machine from the kernel's tables: IPv4 addresses from `/proc/net/fib_trie`, their
+//! interfaces from the routes in `/proc/net/route`, and IPv6 addresses with their interfaces from `/proc/net/if_inet6`.
+//! The default interface of IPv6 is that of a default route in `/proc/net/ipv6_route`.
 
 use std::fs::File;
 use std::io::Read;

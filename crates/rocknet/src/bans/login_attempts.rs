@@ -35,8 +35,8 @@ impl Bans {
     ///
     /// # Errors
     ///
-    /// Fails with the seconds after which the client may try again, if a further failure would exceed the rate that
-    /// leads to a ban.
+    /// Fails with the seconds after which the client may try again. Its logins in progress would already lead to a ban if
+    /// all of them failed.
     pub fn take_login(&self, client: Client) -> Result<Option<CountedLogin>, u64> {
         let Some((key, rate)) = self.login_rate(client) else {
             return Ok(None);
@@ -52,8 +52,8 @@ impl Bans {
         self.logins.give_back(login, self.elapsed());
     }
 
-    /// Returns the key of a client in the table of logins, and the rate of all failed logins up to the one that leads
-    /// to a ban. `None` if failed logins of the client lead to no ban.
+    /// Returns the key of a client in the table of logins, and the rate that failed logins may reach, including the one
+    /// that leads to a ban. `None` if failed logins of the client lead to no ban.
     fn login_rate(&self, client: Client) -> Option<(u64, Rate)> {
         let Client::Ip { address, .. } = client else {
             return None;
