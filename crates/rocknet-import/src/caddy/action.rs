@@ -132,8 +132,8 @@ fn redirect(
             "targets have no placeholder for the host: write a redirect for each name",
         );
     }
-    // In Caddy, this redirect of an HTTPS site leads back to the site. It is meant for http, whose redirect both servers
-    // make without a directive.
+    // In Caddy, an HTTPS site with this directive redirects to itself without end. The directive was meant for requests
+    // without TLS, which both servers redirect to HTTPS without a directive.
     let is_loop = target.starts_with(&format!("https://{host}{{")) && place.scheme == Some("https");
     if is_loop {
         return site.unneeded(
@@ -166,7 +166,7 @@ fn redirect_to(
     if !has_only_captures(base.unwrap_or(target), &keys) {
         return site.skip(
             directive,
-            "targets have no placeholders but the part of the path: write a redirect for each host",
+            "`{*}` is the only placeholder of targets: write a redirect for each host",
         );
     }
     let is_plain = keys.is_empty() || matches!(keys[..], [("path", _)]);
@@ -244,7 +244,7 @@ fn rewrite(directive: &Directive, words: &[&str], mut keys: Vec<(&'static str, V
     if !has_only_captures(&target, &keys) {
         return site.skip(
             directive,
-            "targets have no placeholders but the part of the path: write rules",
+            "`{*}` is the only placeholder of targets: write rules",
         );
     }
     keys.push(("rewrite", Value::Text(target)));
