@@ -55,6 +55,12 @@ impl ClientRanges {
         }
     }
 
+    /// Returns true if there is no range, so that no client is contained.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.v4.is_empty() && self.v6.is_empty() && !self.unix
+    }
+
     /// Returns true if one of the ranges contains a client. `ip`: its address; `None` for a client on a Unix socket.
     pub fn contain(&self, ip: Option<IpAddr>) -> bool {
         match ip {

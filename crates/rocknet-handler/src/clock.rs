@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rocknet_proto::semantics::date;
 
-pub use rocknet_io::uptime::{uptime, uptime_ms};
+pub use rocknet_io::uptime::{uptime, uptime_ms, uptime_ns};
 
 /// Maximum time between two readings while there are connections. The `Date` field and the age of cached entries lag by
 /// at most this time.
@@ -45,7 +45,7 @@ impl TimeSource {
     #[inline]
     pub fn uptime_ns(&self) -> u64 {
         match self {
-            TimeSource::System => uptime().as_nanos() as u64,
+            TimeSource::System => uptime_ns(),
             TimeSource::Virtual(ms) => ms.load(Ordering::SeqCst).saturating_mul(1_000_000),
         }
     }

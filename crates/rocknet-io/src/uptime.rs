@@ -1,15 +1,31 @@
 //! Monotonic clock of the process, which counts from its first reading.
 
+#[cfg(unix)]
+#[path = "uptime/unix.rs"]
+mod system;
+#[cfg(not(unix))]
+#[path = "uptime/portable.rs"]
+mod system;
+
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Returns the milliseconds since the first call in this process, from a clock that never goes back.
 pub fn uptime_ms() -> u64 {
-    uptime().as_millis() as u64
+    uptime_ns() / 1_000_000
 }
 
 /// Returns the time since the first call in this process, from a clock that never goes back.
 pub fn uptime() -> Duration {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
+    Duration::from_nanos(uptime_ns())
+}
+
+/// Returns the nanoseconds since the first call in this process, from a clock that never goes back. Takes about half as
+/// many instructions as `Instant::elapsed`, which limits of requests read for each request.
+#[inline]
+pub fn uptime_ns() -> u64 {
+    static START: OnceLock<u64> = OnceLock::new();
+    let now = system::now_ns();
+    // Another thread may have stored a later time as the start meanwhile.
+    now.saturating_sub(*START.get_or_init(|| now))
 }

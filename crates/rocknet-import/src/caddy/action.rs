@@ -242,10 +242,7 @@ fn rewrite(directive: &Directive, words: &[&str], mut keys: Vec<(&'static str, V
     };
     let target = target.strip_suffix("?{query}").unwrap_or(&target).to_owned();
     if !has_only_captures(&target, &keys) {
-        return site.skip(
-            directive,
-            "`{*}` is the only placeholder of targets: write rules",
-        );
+        return site.skip(directive, "`{*}` is the only placeholder of targets: write rules");
     }
     keys.push(("rewrite", Value::Text(target)));
     site.rule(directive, keys);

@@ -189,7 +189,7 @@ impl LimitGuard {
         // other limit refuses the request, because a refused request may be counted again on a slower path.
         let mut exceeded = 0u32;
         for (at, limit) in self.limits.iter().enumerate() {
-            if limit.exempt.contain(address) {
+            if !limit.exempt.is_empty() && limit.exempt.contain(address) {
                 continue;
             }
             let key = limit.key(&self.seed, context);

@@ -248,19 +248,14 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
             if hidden_cookies::are_in(incoming.request.fields, &found) {
                 return None;
             }
+            // The handler may not respond at once, and the slow path would then count the request again.
+            if found.iter().any(|guard| guard.counts()) {
+                return None;
+            }
             (&found, &endpoint.route)
         }
     };
-    let (user, counts) = admit_by_all(worker, incoming, route, guards)?;
-    if !counts {
-        return Some(user);
-    }
-    // The handler of an endpoint may not respond at once, and the slow path would then count the request again.
-    if let Hit::Endpoint(_) = hit {
-        return None;
-    }
-    let ends_at_once = ends_at_once && user.is_none();
-    count(worker, incoming, route, user.as_deref(), guards, ends_at_once).then_some(user)
+    admit_by_all(worker, incoming, route, guards, true, ends_at_once)
 }
 
 /// Admits a request for a ready response if all guards can decide without waiting, and none has a user. An admitted
@@ -276,53 +271,50 @@ pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     if hidden_cookies::are_in(incoming.request.fields, guards) {
         return false;
     }
-    match admit_by_all(worker, incoming, route, guards) {
-        Some((None, true)) => count(worker, incoming, route, None, guards, ends_at_once),
-        Some((None, false)) => true,
-        // A ready response is for requests without a user.
-        Some((Some(_), _)) | None => false,
-    }
+    // A ready response is for requests without a user (`false`).
+    admit_by_all(worker, incoming, route, guards, false, ends_at_once).is_some()
 }
 
-/// Returns the user whom the guards have authenticated, if any, and true if a guard counts the request. Returns `None`
-/// if a guard has to wait or does not admit the request.
+/// Counts a request that all guards admit, and returns the user whom they have authenticated, if any. Returns the outer
+/// `None`, and counts nothing, if a guard has to wait or does not admit the request, or if there is a user although
+/// `may_have_user` is false. `ends_at_once`: true if the response of a request without a user is queued as a whole.
 fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     route: &Route,
     guards: &GuardList,
-) -> Option<(Option<Arc<str>>, bool)> {
-    let (mut user, mut counts) = (None, false);
-    for guard in guards {
-        counts |= guard.counts();
-        let admitted = with_context(worker, incoming, route, user.as_deref(), incoming.held, |context| {
-            guard.admit_cached(context)
+    may_have_user: bool,
+    ends_at_once: bool,
+) -> Option<Option<Arc<str>>> {
+    let mut user: Option<Arc<str>> = None;
+    let mut remaining = guards.iter();
+    loop {
+        // Guards that follow one another without a new user share their context, because making one costs as much as
+        // a limit.
+        let found = with_context(worker, incoming, route, user.as_deref(), incoming.held, |context| {
+            for guard in remaining.by_ref() {
+                if let Some(found) = guard.admit_cached(context)? {
+                    return Some(Some(found));
+                }
+            }
+            let ends_at_once = ends_at_once && user.is_none();
+            count_in_all(guards, context, ends_at_once).then_some(None)
         });
-        user = admitted?.or(user);
+        match found {
+            Some(Some(found)) if may_have_user => user = Some(found),
+            Some(None) => return Some(user),
+            Some(Some(_)) | None => {
+                // Guards may have counted the request before another one refused it.
+                drop(incoming.held.take());
+                return None;
+            }
+        }
     }
-    Some((user, counts))
 }
 
 /// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has
-/// counted it, because the slow path counts it again. `ends_at_once`: true if its response is queued as a whole.
-fn count<F: Fn() -> Rc<OwnedRequest>>(
-    worker: &Worker,
-    incoming: &IncomingRequest<'_, F>,
-    route: &Route,
-    user: Option<&str>,
-    guards: &GuardList,
-    ends_at_once: bool,
-) -> bool {
-    let is_counted = with_context(worker, incoming, route, user, incoming.held, |context| {
-        count_in_all(guards, context, ends_at_once)
-    });
-    if !is_counted {
-        drop(incoming.held.take());
-    }
-    is_counted
-}
-
-/// Does the work of [`count`], except for the values that guards keep.
+/// counted it, because the slow path counts it again. The caller then drops the values in `held`. `ends_at_once`: true
+/// if the response is queued as a whole.
 fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>, ends_at_once: bool) -> bool {
     let Some(first) = guards.iter().position(|guard| guard.counts()) else {
         return true;
