@@ -57,7 +57,7 @@ pub use cgi::{Cgi, MAX_PROGRAMS};
 pub use config::Config;
 pub use controller::{Controller, RunOn};
 pub use cors::{Cors, OriginPattern, Origins};
-pub use distinguished_name::{DistinguishedName, NameAttribute, RelativeName};
+pub use distinguished_name::{AttributeValue, DistinguishedName, NameAttribute, RelativeName};
 pub(crate) use distinguished_name::{attribute_kind, attribute_name};
 pub use forward_auth::{ForwardAuth, SignIn};
 pub use host_folders::HostFolders;
