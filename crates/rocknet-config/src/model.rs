@@ -63,7 +63,7 @@ pub use forward_auth::{ForwardAuth, SignIn};
 pub use host_folders::HostFolders;
 pub use http3::Http3;
 pub use limit::{Amount, BandwidthLimit, Excess, Limit, RateLimit, RateUnit, RequestRate};
-pub use limits::Limits;
+pub use limits::{Limits, MAX_SHUTDOWN};
 pub use listen::Listen;
 pub use log::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};
 pub use network::Network;
