@@ -257,6 +257,9 @@ fn a_typed_reload_during_an_upgrade_is_refused() {
         server.logged("upgrading to");
         server.type_line("reload");
         server.logged("not reloaded: an upgrade is in progress");
+        let undo = dir.run(&["config", "undo"]);
+        assert!(undo.err.contains("refused: an upgrade is in progress"), "{undo:?}");
+        assert!(!undo.err.contains("--discard-edits"), "{undo:?}");
         fs::write(&fifo, "\n").expect("a reader");
         let output = upgrade.join().expect("an end");
         assert!(output.err.contains("exit status: 1"), "{output:?}");
