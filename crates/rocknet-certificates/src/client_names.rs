@@ -1,8 +1,8 @@
 //! Names of client certificates, in the form that certificate rules compare.
 
 use ::aws_lc_rs::digest;
-use rocknet_config::model::{ClientNames, DistinguishedName, NameAttribute, RelativeName};
-use x509_parser::asn1_rs::Tag;
+use rocknet_config::model::{AttributeValue, ClientNames, DistinguishedName, NameAttribute, RelativeName};
+use x509_parser::asn1_rs::{Tag, ToDer};
 use x509_parser::prelude::{
     AttributeTypeAndValue, FromDer, GeneralName, RelativeDistinguishedName, X509Certificate, X509Name,
 };
@@ -10,8 +10,8 @@ use x509_parser::prelude::{
 /// Maximum number of alternative names of a client certificate. With more, none of its names is used.
 const MAX_NAMES: usize = 1_000;
 
-/// Returns the names of a DER certificate; `None` if it cannot be parsed. Names with control characters, and names that
-/// are not text, are left out, so that nothing after a NUL byte is overlooked.
+/// Returns the names of a DER certificate; `None` if it cannot be parsed. Alternative names with control characters,
+/// and those that are not text, are left out, so that nothing after a NUL byte is overlooked.
 pub fn client_names(der: &[u8]) -> Option<ClientNames> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let mut names = ClientNames {
@@ -65,9 +65,16 @@ fn attribute(attribute: &AttributeTypeAndValue<'_>) -> NameAttribute {
         Tag::BmpString => utf16(attribute.as_slice()),
         _ => attribute.as_str().ok().map(str::to_owned),
     };
+    let value = match text.filter(|text| !text.contains(char::is_control)) {
+        Some(text) => AttributeValue::Text(text.into()),
+        None => {
+            let encoded = attribute.attr_value().to_der_vec();
+            AttributeValue::Encoded(encoded.unwrap_or_else(|_| attribute.as_slice().to_vec()).into())
+        }
+    };
     NameAttribute {
         kind: attribute.attr_type().to_id_string().into(),
-        value: text.filter(|text| !text.contains(char::is_control)).map(Into::into),
+        value,
     }
 }
 
@@ -79,4 +86,39 @@ fn utf16(bytes: &[u8]) -> Option<String> {
         .collect::<Result<String, _>>()
         .ok()
         .filter(|_| rest.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
+
+    use super::*;
+
+    /// Returns the subject of a certificate with this common name.
+    fn subject(common_name: DnValue) -> DistinguishedName {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        let certificate = params.self_signed(&key).expect("a certificate");
+        client_names(certificate.der()).expect("names").subject
+    }
+
+    #[test]
+    fn subjects_that_differ_in_control_characters_have_different_texts() {
+        for (common_name, expected) in [
+            ("bob", "CN=bob"),
+            ("?", "CN=?"),
+            ("bob\0", "CN=#0c04626f6200"),
+            ("bob\x01", "CN=#0c04626f6201"),
+        ] {
+            let subject = subject(DnValue::Utf8String(common_name.to_owned()));
+            assert_eq!(subject.to_string(), expected, "{common_name:?}");
+            assert_eq!(
+                subject.is_same(&subject.clone()),
+                !expected.contains('#'),
+                "{common_name:?}"
+            );
+        }
+    }
 }

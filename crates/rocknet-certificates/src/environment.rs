@@ -58,12 +58,12 @@ impl Environment for ServerEnvironment<'_> {
         ProcessEnvironment.kind(path)
     }
 
-    fn is_hidden(&self, path: &Path) -> bool {
-        ProcessEnvironment.is_hidden(path)
-    }
-
     fn current_dir(&self) -> PathBuf {
         ProcessEnvironment.current_dir()
+    }
+
+    fn inner(&self) -> Option<&dyn Environment> {
+        Some(&ProcessEnvironment)
     }
 
     fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {

@@ -86,55 +86,64 @@ pub trait Environment {
     fn folders(&self, parent: &Path) -> io::Result<Vec<String>>;
     /// Returns the type of the file at a path; `None` if the path does not exist or cannot be examined.
     fn kind(&self, path: &Path) -> Option<FileKind>;
-    /// Returns true if this account may not examine the path, because a folder above it is closed to it. The default
-    /// implementation returns false.
-    fn is_hidden(&self, _path: &Path) -> bool {
-        false
-    }
     /// Returns the current directory, which a relative path of the main configuration file is resolved against. The
     /// path is empty if the directory cannot be determined.
     fn current_dir(&self) -> PathBuf;
 
-    /// Loads certificates and keys as the server does, and returns the findings for a site with these names. The
-    /// default implementation returns no findings.
-    fn certificate_findings(&self, _files: &[CertificateFiles], _names: &[HostPattern]) -> Vec<CertificateFinding> {
-        Vec::new()
+    /// Returns the environment that this one wraps, if there is one. The default implementations of all methods below
+    /// forward to it, so that a wrapper cannot lack a check by mistake.
+    fn inner(&self) -> Option<&dyn Environment> {
+        None
     }
 
-    /// Reads a password file as the server does, and returns the findings. The default implementation returns no
-    /// findings.
-    fn password_file_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
-        Vec::new()
+    /// Returns true if this account may not examine the path, because a folder above it is closed to it. Without a
+    /// wrapped environment, the default implementation returns false.
+    fn is_hidden(&self, path: &Path) -> bool {
+        self.inner().is_some_and(|inner| inner.is_hidden(path))
     }
 
-    /// Reads a file with keys of signed URLs as the server does, and returns the findings. The default implementation
-    /// returns no findings.
-    fn url_key_findings(&self, _file: &Path) -> Vec<PasswordFileFinding> {
-        Vec::new()
+    /// Loads certificates and keys as the server does, and returns the findings for a site with these names. Without a
+    /// wrapped environment, the default implementation returns no findings.
+    fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
+        let inner = self.inner();
+        inner.map_or_else(Vec::new, |inner| inner.certificate_findings(files, names))
+    }
+
+    /// Reads a password file as the server does, and returns the findings. Without a wrapped environment, the default
+    /// implementation returns no findings.
+    fn password_file_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
+        let inner = self.inner();
+        inner.map_or_else(Vec::new, |inner| inner.password_file_findings(file))
+    }
+
+    /// Reads a file with keys of signed URLs as the server does, and returns the findings. Without a wrapped
+    /// environment, the default implementation returns no findings.
+    fn url_key_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
+        self.inner().map_or_else(Vec::new, |inner| inner.url_key_findings(file))
     }
 
     /// Loads files of CA certificates as the server does, for client certificates and for upstreams. Returns the error;
-    /// `None` if the files can be used. The default implementation returns `None`.
-    fn ca_certificates_error(&self, _files: &[PathBuf]) -> Option<String> {
-        None
+    /// `None` if the files can be used. Without a wrapped environment, the default implementation returns `None`.
+    fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
+        self.inner()?.ca_certificates_error(files)
     }
 
     /// Loads lists of revoked client certificates as the server does. Returns the error; `None` if the files can be
-    /// used. The default implementation returns `None`.
-    fn revocation_lists_error(&self, _files: &[PathBuf]) -> Option<String> {
-        None
+    /// used. Without a wrapped environment, the default implementation returns `None`.
+    fn revocation_lists_error(&self, files: &[PathBuf]) -> Option<String> {
+        self.inner()?.revocation_lists_error(files)
     }
 
-    /// Returns true if the folder of a log file does not exist, so that the server cannot create the file. The default
-    /// implementation returns false.
-    fn lacks_log_folder(&self, _file: &Path) -> bool {
-        false
+    /// Returns true if the folder of a log file does not exist, so that the server cannot create the file. Without a
+    /// wrapped environment, the default implementation returns false.
+    fn lacks_log_folder(&self, file: &Path) -> bool {
+        self.inner().is_some_and(|inner| inner.lacks_log_folder(file))
     }
 
-    /// Returns the reason why the program cannot load the shared libraries of controllers; `None` if it can. The
-    /// default implementation returns `None`.
+    /// Returns the reason why the program cannot load the shared libraries of controllers; `None` if it can. Without a
+    /// wrapped environment, the default implementation returns `None`.
     fn controllers_error(&self) -> Option<&'static str> {
-        None
+        self.inner()?.controllers_error()
     }
 }
 

@@ -55,6 +55,8 @@ pub struct UpstreamTiming {
     pub address: Arc<str>,
     /// Time from sending the request until the head of the response. `None` if no head was received.
     pub head: Option<Duration>,
+    /// Status of that head. The client can get another one, such as 200 if this is the 304 of a validation.
+    pub status: Option<Status>,
 }
 
 /// Condition under which a route's error page replaces the body of a response.

@@ -112,6 +112,7 @@ impl RateTable {
     /// [`RateTable::take`].
     #[inline]
     pub fn update<T>(&self, key: u64, now: u64, change: impl FnOnce(&mut u64) -> T) -> T {
+        let key = stored(key);
         let mut shard = self.shard(key);
         if let Some(bucket) = shard.find(key) {
             return change(&mut bucket.full_at);
@@ -120,7 +121,6 @@ impl RateTable {
         let result = change(&mut full_at);
         // A bucket that is full equals a missing one.
         if full_at > now {
-            let key = stored(key);
             shard.insert(Bucket { key, full_at }, now, &self.budget);
         }
         result
@@ -128,6 +128,7 @@ impl RateTable {
 
     /// Returns a token to the bucket of a key. `elapsed`: as for [`Rate::give_back`], in nanoseconds.
     pub fn give_back(&self, rate: &Rate, key: u64, elapsed: u64) {
+        let key = stored(key);
         if let Some(bucket) = self.shard(key).find(key) {
             rate.give_back(&mut bucket.full_at, elapsed);
         }
@@ -179,7 +180,7 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the stored form of a key, which is never 0.
+/// Returns the form of a key in which it is stored and looked up, which is never 0.
 fn stored(key: u64) -> u64 {
     key.max(1)
 }
@@ -188,7 +189,6 @@ impl Shard {
     #[inline]
     fn find(&mut self, key: u64) -> Option<&mut Bucket> {
         let at = self.set_of(key)?;
-        let key = stored(key);
         self.sets[at].iter_mut().find(|bucket| bucket.key == key)
     }
 

@@ -111,6 +111,7 @@ impl ForwardError {
         response.upstream = self.upstream.as_ref().map(|upstream| UpstreamTiming {
             address: Arc::clone(&upstream.name),
             head: None,
+            status: None,
         });
         match grpc::is_call(request) {
             // A gRPC client reads the error only from gRPC fields, so an error page or HTTP status would be useless.
@@ -248,6 +249,7 @@ async fn forward(
                 response.upstream = Some(UpstreamTiming {
                     address: Arc::clone(&upstream.name),
                     head: Some(started.elapsed()),
+                    status: Some(response.status),
                 });
                 return Ok(response);
             }

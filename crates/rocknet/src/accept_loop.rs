@@ -17,8 +17,8 @@ use crate::exchange::Client;
 use crate::transport;
 use crate::worker::Worker;
 
-/// Maximum number of connections accepted from one socket in one poll, so that the open connections are served in
-/// between.
+/// Maximum number of connections accepted from one TCP, Unix or UDP socket in one poll, so that the open connections
+/// are served in between.
 const MAX_ACCEPTS_PER_POLL: usize = 64;
 /// Pause after the process ran out of descriptors or memory, or the UDP socket failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -310,7 +310,8 @@ impl<'w> AcceptLoop<'w> {
         if is_paused(&mut self.quic_paused_until, worker.wheel.now()) {
             return;
         }
-        while let Some(endpoint) = &mut self.quic {
+        for _ in 0..MAX_ACCEPTS_PER_POLL {
+            let Some(endpoint) = &mut self.quic else { return };
             match endpoint.poll_accept(context, |source| decide(worker, source, max_connections)) {
                 Poll::Pending => return,
                 Poll::Ready(Ok(connection)) => {
@@ -327,6 +328,8 @@ impl<'w> AcceptLoop<'w> {
                 }
             }
         }
+        // More datagrams may wait. They are received after the open connections have been served.
+        context.waker().wake_by_ref();
     }
 
     fn log_quic_error(&mut self, error: &io::Error) {

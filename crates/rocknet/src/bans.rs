@@ -33,7 +33,7 @@ mod transfer;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rocknet_config::client_ranges::client_network;
@@ -307,7 +307,9 @@ impl Bans {
         let mut store = lock(&self.store);
         let Some(opened) = &mut *store else { return };
         self.is_dirty.store(false, Ordering::Relaxed);
-        opened.write(&self.clients.all(), &lock(&self.added));
+        // A worker that removes ended bans needs the lock of `added`, and must not wait for the disk.
+        let added = lock(&self.added).clone();
+        opened.write(&self.clients.all(), &added);
     }
 
     /// Writes the store, if it does not have the latest bans, for a process that reads it.
@@ -341,16 +343,25 @@ impl Bans {
     /// worker must not wait for.
     fn networks(&self, now: u64) -> Arc<Networks> {
         let networks = Arc::clone(&self.networks.read().unwrap_or_else(PoisonError::into_inner));
-        if now < networks.next_end || self.files.try_lock().is_err() {
+        if now < networks.next_end {
             return networks;
         }
-        self.rebuild_networks(now);
+        let files = match self.files.try_lock() {
+            Ok(files) => files,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return networks,
+        };
+        self.rebuild_from(&files, now);
         Arc::clone(&self.networks.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn rebuild_networks(&self, now: u64) {
-        // Held until the result is stored, so that no older result replaces it.
-        let files = lock(&self.files);
+        self.rebuild_from(&lock(&self.files), now);
+    }
+
+    /// Replaces the banned networks. The lock of `files` is held until they are stored, so that no older result
+    /// replaces them.
+    fn rebuild_from(&self, files: &MutexGuard<'_, ListFiles>, now: u64) {
         let networks = Networks::new(files.lists(), &lock(&self.added), now);
         self.has_networks.store(!networks.is_empty(), Ordering::Relaxed);
         *self.networks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(networks);
@@ -380,4 +391,39 @@ fn unix_s() -> u64 {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns bans with a network whose ban has ended at the returned time.
+    fn with_ended_network() -> (Bans, u64) {
+        let bans = Bans::new(KeySeed::new(&[0; KeySeed::SIZE]));
+        bans.add("192.0.2.0/24", Some(Duration::from_secs(60)), "test").unwrap();
+        (bans, unix_s() + 120)
+    }
+
+    #[test]
+    fn a_lookup_removes_ended_networks_unless_files_are_being_read() {
+        let (bans, later) = with_ended_network();
+        let is_removed = || bans.networks(later).is_empty();
+        let reading = lock(&bans.files);
+        assert!(!is_removed());
+        drop(reading);
+        assert!(is_removed());
+    }
+
+    #[test]
+    fn a_panic_of_another_thread_does_not_keep_ended_networks() {
+        let (bans, later) = with_ended_network();
+        std::thread::scope(|scope| {
+            let panicked = scope.spawn(|| {
+                let _reading = lock(&bans.files);
+                panic!("for the test");
+            });
+            assert!(panicked.join().is_err());
+        });
+        assert!(bans.files.is_poisoned() && bans.networks(later).is_empty());
+    }
 }

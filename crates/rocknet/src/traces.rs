@@ -73,7 +73,7 @@ impl WorkerTracer {
         let now = SystemTime::now();
         if let Some((timing, arrived)) = response.upstream {
             let end = now - arrived.elapsed();
-            self.tracer.record(upstream_span(trace, request, response, timing, end));
+            self.tracer.record(upstream_span(trace, request, timing, end));
         }
         self.tracer.record(server_span(trace, labels, request, response, now));
     }
@@ -136,13 +136,7 @@ fn server_span(
 
 /// Returns the span of the request to an upstream, which ended with the head of its response, or with its failure, at
 /// `end`. After a failure, the beginning is unknown, and the span has no duration.
-fn upstream_span(
-    trace: &RequestTrace,
-    request: &Request<'_>,
-    response: &TracedResponse<'_>,
-    timing: &UpstreamTiming,
-    end: SystemTime,
-) -> Span {
+fn upstream_span(trace: &RequestTrace, request: &Request<'_>, timing: &UpstreamTiming, end: SystemTime) -> Span {
     let mut span = Span {
         trace: trace.context.trace,
         id: trace.upstream,
@@ -154,7 +148,7 @@ fn upstream_span(
         end,
         // Room for all attributes that are added below.
         attributes: Vec::with_capacity(6),
-        is_error: timing.head.is_none() || response.status.code() >= 500,
+        is_error: timing.status.is_none_or(|status| status.code() >= 500),
     };
     span.add_text("http.request.method", method(request));
     match timing.address.split_once("://") {
@@ -164,8 +158,8 @@ fn upstream_span(
         }
         None => span.add_text("server.address", &*timing.address),
     }
-    match timing.head {
-        Some(_) => span.add_number("http.response.status_code", response.status.code()),
+    match timing.status {
+        Some(status) => span.add_number("http.response.status_code", status.code()),
         None => span.add_text("error.type", "no_response"),
     }
     span

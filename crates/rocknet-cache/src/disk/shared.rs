@@ -110,18 +110,24 @@ impl Shared {
 
     /// Lets the thread close the log at a time.
     pub fn close_at(&self, time: Instant) {
+        // The lock is held so that the thread does not miss the signal between its look at the time and its wait.
+        let log = self.log();
         *self.closes_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
+        drop(log);
         self.wake.notify_all();
     }
 
-    /// Closes the log if its time has come. Returns the time until then, if one is set.
-    pub fn close_if_due(&self) -> Option<Duration> {
-        let at = (*self.closes_at.lock().unwrap_or_else(PoisonError::into_inner))?;
-        let left = at.saturating_duration_since(Instant::now());
-        if left.is_zero() && !self.is_closing() {
+    /// Closes the log if its time has come.
+    pub fn close_if_due(&self) {
+        if self.closes_in().is_some_and(|left| left.is_zero()) && !self.is_closing() {
             self.close();
         }
-        Some(left)
+    }
+
+    /// Returns the time until the log closes, if one is set. A caller that then waits holds the lock of the log.
+    pub fn closes_in(&self) -> Option<Duration> {
+        let at = *self.closes_at.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(at?.saturating_duration_since(Instant::now()))
     }
 
     /// Lets the thread write what waits, and end.

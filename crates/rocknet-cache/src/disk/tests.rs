@@ -284,3 +284,26 @@ fn only_current_responses_that_are_fresh_for_long_are_written() {
     assert!(store.0.find(&key("c"), &request.view().fields, later - 2).is_some());
     assert!(store.0.find(&key("c"), &request.view().fields, later).is_none());
 }
+
+#[test]
+fn a_thread_that_is_about_to_wait_gets_the_signal_to_close() {
+    let long = Duration::from_secs(20);
+    let shared = shared::Shared::new("unused".into(), 0);
+    thread::scope(|scope| {
+        let log = shared.log();
+        let closing = scope.spawn(|| shared.close_at(Instant::now()));
+        // Without the lock in `close_at`, its signal would come here, where nothing waits for it.
+        let until = Instant::now() + Duration::from_millis(100);
+        while shared.closes_in().is_none() && Instant::now() < until {
+            thread::yield_now();
+        }
+        let begun = Instant::now();
+        let mut log = log;
+        while shared.closes_in().is_none() {
+            log = shared.wait(log, long);
+        }
+        drop(log);
+        assert!(begun.elapsed() < long);
+        closing.join().expect("an end");
+    });
+}

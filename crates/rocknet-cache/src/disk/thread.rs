@@ -235,7 +235,7 @@ impl<'s> Writer<'s> {
         let shared = self.shared;
         self.fit()?;
         loop {
-            let closes_in = shared.close_if_due().unwrap_or(IDLE);
+            shared.close_if_due();
             let mut log = shared.log();
             if log.is_overrun {
                 return Err(io::Error::other("the disk is too slow for removals and purges"));
@@ -244,7 +244,8 @@ impl<'s> Writer<'s> {
                 if shared.is_closing() {
                     return Ok(());
                 }
-                log = shared.wait(log, closes_in.min(IDLE));
+                let time = shared.closes_in().unwrap_or(IDLE).min(IDLE);
+                log = shared.wait(log, time);
             }
             if !log.waiting.is_empty() {
                 log = shared.gather(log, GATHER);

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
+use std::path::Path;
 
 use crate::check::listen::SiteListener;
 use crate::check::site::CheckedSite;
@@ -105,21 +106,21 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
 /// is impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
 /// `tls` are skipped.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
-    // The first listener with TLS (the flag is true) and the first listener without TLS, for each scope of a port. Port
-    // 0 becomes a different port on each address, so its scopes do not overlap.
-    let mut seen: HashMap<(u16, PortScope, bool), &SiteListener> = HashMap::new();
+    // The first listener with TLS (the flag is true) and the first listener without TLS, for each socket. Port 0
+    // becomes a different port on each address, so its sockets do not overlap.
+    let mut seen: HashMap<(SocketScope<'_>, bool), &SiteListener> = HashMap::new();
     let known = sites.iter().filter(|site| site.tls_is_known);
     for listener in known.flat_map(|site| &site.listen) {
-        // Only TCP listeners are compared.
-        let Listen::Tcp { address, port } = listener.listen else {
-            continue;
-        };
-        let other = |scope| seen.get(&(port, scope, !listener.secure));
-        let conflicting = match address {
-            Some(address) => {
-                other(PortScope::Address(address)).or_else(|| other(PortScope::EveryAddress).filter(|_| port != 0))
+        let other = |scope| seen.get(&(scope, !listener.secure));
+        let scope = SocketScope::of(&listener.listen);
+        let conflicting = match scope {
+            SocketScope::Address(_, port) => {
+                other(scope).or_else(|| other(SocketScope::EveryAddress(port)).filter(|_| port != 0))
             }
-            None => other(PortScope::EveryAddress).or_else(|| other(PortScope::SomeAddress).filter(|_| port != 0)),
+            SocketScope::EveryAddress(port) => {
+                other(scope).or_else(|| other(SocketScope::SomeAddress(port)).filter(|_| port != 0))
+            }
+            SocketScope::SomeAddress(_) | SocketScope::Path(_) => other(scope),
         };
         if let Some(other) = conflicting {
             let (here, opposite) = match listener.secure {
@@ -136,25 +137,38 @@ fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
             // Further conflicts usually have the same cause.
             return;
         }
-        // A listener on every address has only one scope, which is repeated because the array has two elements.
-        let scopes = address.map_or([PortScope::EveryAddress, PortScope::EveryAddress], |address| {
-            [PortScope::Address(address), PortScope::SomeAddress]
-        });
-        for scope in scopes {
-            seen.entry((port, scope, listener.secure)).or_insert(listener);
+        seen.entry((scope, listener.secure)).or_insert(listener);
+        if let SocketScope::Address(_, port) = scope {
+            seen.entry((SocketScope::SomeAddress(port), listener.secure))
+                .or_insert(listener);
         }
     }
 }
 
-/// Addresses of a port that a listener uses.
+/// Socket that a listener uses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum PortScope {
-    /// Every address of the machine.
-    EveryAddress,
-    /// At least one address that a listener names.
-    SomeAddress,
-    /// This address.
-    Address(IpAddr),
+enum SocketScope<'c> {
+    /// A port on every address of the machine.
+    EveryAddress(u16),
+    /// A port on at least one address that a listener names.
+    SomeAddress(u16),
+    /// A port on this address.
+    Address(IpAddr, u16),
+    /// A Unix socket.
+    Path(&'c Path),
+}
+
+impl SocketScope<'_> {
+    fn of(listen: &Listen) -> SocketScope<'_> {
+        match listen {
+            Listen::Tcp { address: None, port } => SocketScope::EveryAddress(*port),
+            Listen::Tcp {
+                address: Some(address),
+                port,
+            } => SocketScope::Address(*address, *port),
+            Listen::Unix(path) => SocketScope::Path(path),
+        }
+    }
 }
 
 /// Returns a host name for messages.

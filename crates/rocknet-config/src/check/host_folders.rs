@@ -1,6 +1,6 @@
 //! Makes a site of each folder below a root with `{host}`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::site::{CheckedSite, SiteContext};
@@ -9,13 +9,14 @@ use crate::context::Check;
 use crate::file::Table;
 use crate::finding::Code;
 use crate::host_folders::{self, FoundHosts};
-use crate::model::{HostFolders, HostPattern, Settings};
+use crate::model::{HostFolders, HostPattern, Listen, Settings};
 use crate::value::host::host_pattern;
 use crate::value::typed;
 
 /// Adds a site for each host that has a folder. The site with `{host}` in its root keeps the other hosts, for which it
 /// has no files. A site of the configuration with the name of the host takes precedence, even if it is disabled, and so
-/// does a wildcard that is longer than that of the site with `{host}`. Returns each root with `{host}`.
+/// does a wildcard that is longer than that of the site with `{host}`. Two sites with `{host}` that have no listener in
+/// common do not affect each other. Returns each root with `{host}`.
 pub(super) fn expand(
     check: &mut Check<'_>,
     root: &Table,
@@ -24,14 +25,16 @@ pub(super) fn expand(
 ) -> Vec<HostFolders> {
     let disabled = disabled_names(root);
     let (mut all, mut added) = (Vec::new(), Vec::new());
-    let mut derived_hosts = BTreeSet::new();
+    // Names and roots as in the configuration, because the loop changes both.
+    let competitors: Vec<Competitor> = sites.iter_mut().map(Competitor::new).collect();
+    // Listeners of the sites that were added for a host.
+    let mut taken: BTreeMap<String, Vec<Listen>> = BTreeMap::new();
+    // Indices of the sites all of whose names have folders.
+    let mut replaced = BTreeSet::new();
     for at in 0..sites.len() {
-        let mut roots = all_settings(&mut sites[at]).filter_map(|settings| settings.root.clone());
-        // Routes usually inherit the root of the site. If several roots have `{host}`, the first one names the hosts.
-        let Some(pattern) = roots.find(|root| host_folders::is_pattern(root)) else {
+        let Some(pattern) = pattern(&mut sites[at]) else {
             continue;
         };
-        drop(roots);
         let found = match host_folders::find(&pattern, check.env) {
             Ok(found) => found,
             Err(error) => {
@@ -49,25 +52,35 @@ pub(super) fn expand(
             let help = "move folders to another site";
             check.warning(Code::Useless, sites[at].header, message, help);
         }
-        let others = sites.iter().enumerate().filter(|(other, _)| *other != at);
-        let others: Vec<&HostPattern> = others
-            .flat_map(|(_, site)| site.names.iter().map(|(name, _)| name))
-            .chain(&disabled)
-            .collect();
+        let competes = |other: &Competitor| !other.has_folders || other.shares_listener(&competitors[at]);
+        let others = competitors.iter().enumerate();
+        let others = others.filter(|(other, site)| *other != at && competes(site));
+        let others: Vec<&HostPattern> = others.flat_map(|(_, site)| &site.names).chain(&disabled).collect();
         let template = &sites[at];
-        let hosts = found.hosts.iter().filter(|host| is_served(template, host, &others));
-        let hosts: Vec<String> = hosts.cloned().collect();
-        for host in &hosts {
-            // If several sites have a folder for a host, the first site gets the host.
-            if derived_hosts.insert(host.clone()) {
-                added.push(derived(template, host, context));
+        let mut hosts = Vec::new();
+        for host in found.hosts.iter().filter(|host| is_served(template, host, &others)) {
+            let own = template.listen.iter().map(|listener| &listener.listen);
+            let other_listeners = taken.get(host);
+            // If several sites have a folder for a host on the same listener, the first site gets the host.
+            if other_listeners.is_some_and(|listeners| own.clone().any(|listen| listeners.contains(listen))) {
+                continue;
             }
+            // Names of sites are unique, because they are labels of metrics and keys of caches.
+            let is_named = |(other, site): (usize, &CheckedSite)| other != at && site.site.name == *host;
+            let name = match other_listeners.is_some() || sites.iter().enumerate().any(is_named) {
+                true => format!("{host} ({})", template.site.name),
+                false => host.clone(),
+            };
+            added.push(derived(template, name, host, context));
+            taken.entry(host.clone()).or_default().extend(own.cloned());
+            hosts.push(host.clone());
         }
         let template = &mut sites[at];
-        // A name of the site itself belongs to its folder now. If all names have folders, they remain, because a site
-        // without names serves every name. Such a site is removed below.
+        // A name of the site itself belongs to its folder now. If all names have folders, the site is removed below.
         let has_folder = |name: &HostPattern| matches!(name, HostPattern::Exact(name) if hosts.contains(name));
-        if !template.names.iter().all(|(name, _)| has_folder(name)) {
+        if template.names.iter().all(|(name, _)| has_folder(name)) {
+            replaced.extend((!template.names.is_empty()).then_some(at));
+        } else {
             template.names.retain(|(name, _)| !has_folder(name));
             template.site.names.retain(|name| !has_folder(name));
         }
@@ -83,14 +96,39 @@ pub(super) fn expand(
             runs_programs,
         });
     }
-    // Removes the sites with `{host}` all of whose names have folders.
-    sites.retain(|site| site.names.is_empty() || !site.names.iter().all(|(name, _)| is_derived(name, &added)));
+    let mut at = 0..;
+    sites.retain(|_| at.next().is_none_or(|at| !replaced.contains(&at)));
     sites.extend(added);
     all
 }
 
-fn is_derived(name: &HostPattern, added: &[CheckedSite]) -> bool {
-    added.iter().any(|site| site.site.names.contains(name))
+/// Site that may have a name of a host that has a folder.
+struct Competitor {
+    names: Vec<HostPattern>,
+    listen: Vec<Listen>,
+    /// True if a root has `{host}`.
+    has_folders: bool,
+}
+
+impl Competitor {
+    fn new(site: &mut CheckedSite) -> Competitor {
+        Competitor {
+            names: site.names.iter().map(|(name, _)| name.clone()).collect(),
+            listen: site.listen.iter().map(|listener| listener.listen.clone()).collect(),
+            has_folders: pattern(site).is_some(),
+        }
+    }
+
+    fn shares_listener(&self, other: &Competitor) -> bool {
+        self.listen.iter().any(|listen| other.listen.contains(listen))
+    }
+}
+
+/// Returns the root with `{host}`. Routes usually inherit the root of the site. If several roots have `{host}`, the
+/// first one names the hosts.
+fn pattern(site: &mut CheckedSite) -> Option<PathBuf> {
+    let mut roots = all_settings(site).filter_map(|settings| settings.root.clone());
+    roots.find(|root| host_folders::is_pattern(root))
 }
 
 /// Returns names and aliases of the disabled sites.
@@ -129,19 +167,19 @@ fn precedence(name: &HostPattern, host: &str) -> Option<usize> {
     }
 }
 
-/// Returns the site of a host: a copy of the site with `{host}` in its root.
-fn derived(template: &CheckedSite, host: &str, context: &SiteContext<'_>) -> CheckedSite {
-    let name = HostPattern::Exact(host.to_owned());
+/// Returns the site of a host: a copy of the site with `{host}` in its root. `name`: name of the site.
+fn derived(template: &CheckedSite, name: String, host: &str, context: &SiteContext<'_>) -> CheckedSite {
+    let host_name = HostPattern::Exact(host.to_owned());
     let mut derived = CheckedSite {
         site: template.site.clone(),
-        names: vec![(name.clone(), template.header)],
+        names: vec![(host_name.clone(), template.header)],
         listen: template.listen.clone(),
         tls_is_known: template.tls_is_known,
         inherits_hsts: template.inherits_hsts,
         header: template.header,
     };
-    derived.site.name = host.to_owned();
-    derived.site.names = vec![name];
+    derived.site.name = name;
+    derived.site.names = vec![host_name];
     // Inherited HSTS depends on the host name, and that of the site itself may be missing or local.
     if let Some(tls) = derived.site.tls.as_mut().filter(|_| template.inherits_hsts) {
         tls.hsts = tls::inherited_hsts(&tls.source, tls.redirect, Some(host), context.mode, context.tls);
@@ -271,6 +309,36 @@ mod tests {
                 "z.other"
             ]
         );
+    }
+
+    #[test]
+    fn sites_on_different_listeners_have_folders_for_the_same_host() {
+        let folders = ["/srv/a.test", "/srv/b.test", "/new", "/new/a.test", "/new/c.test"];
+        let found = |listen: &str| {
+            let text = format!(
+                "[site.\":8080\"]\nroot = \"/srv/{{host}}\"\n\
+                 [site.\"*.test\"]\naliases = [\"c.test\"]\ntls = \"off\"\nroot = \"/new/{{host}}\"\nlisten = {listen}\n"
+            );
+            let mut found = sites(&text, &folders);
+            found.retain(|(_, root)| !root.is_empty());
+            found
+        };
+        let owned = |(name, root): (&str, &str)| (name.to_owned(), root.to_owned());
+        let apart = [
+            ("a.test", "/srv/a.test"),
+            ("a.test (*.test)", "/new/a.test"),
+            ("b.test", "/srv/b.test"),
+            ("c.test", "/new/c.test"),
+        ];
+        assert_eq!(found("8081"), apart.map(owned));
+        // On the same listener, the site with the more specific name gets the host.
+        let together = [("a.test", "/new/a.test"), ("c.test", "/new/c.test")];
+        assert_eq!(found("[8080, 8081]"), together.map(owned));
+        // The second site has no folder for its name, so the folder of the first site gets another name.
+        let text = "[site.\":8080\"]\nroot = \"/srv/{host}\"\n\
+                    [site.\"b.test\"]\nlisten = 8081\ntls = \"off\"\nroot = \"/new/{host}\"\n";
+        let names: Vec<_> = sites(text, &folders).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [":8080", "a.test", "b.test", "b.test (:8080)"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use super::target::Target;
 use super::{Key, Kind, Section, Word};
 use crate::binding::field;
+use crate::model::MAX_SHUTDOWN;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -203,7 +204,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Limits],
         Kind::Duration {
             min_ms: 0,
-            max_ms: HOUR_MS,
+            max_ms: MAX_SHUTDOWN.as_secs() * 1_000,
         },
         "Time that exchanges in flight get to finish when the server stops.",
     )

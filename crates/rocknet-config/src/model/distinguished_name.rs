@@ -42,8 +42,27 @@ pub struct RelativeName(Vec<NameAttribute>);
 pub struct NameAttribute {
     /// Object identifier of the type, in dotted form.
     pub kind: Box<str>,
-    /// Value; `None` if it is not text, or contains control characters. Such a value is equal to no other value.
-    pub value: Option<Box<str>>,
+    /// Value.
+    pub value: AttributeValue,
+}
+
+/// Value of an attribute of a name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AttributeValue {
+    /// Text without control characters.
+    Text(Box<str>),
+    /// BER encoding of a value that is not text, or that contains control characters. Rules never accept such a value.
+    Encoded(Box<[u8]>),
+}
+
+impl AttributeValue {
+    /// Returns the text; `None` for an encoded value.
+    fn text(&self) -> Option<&str> {
+        match self {
+            AttributeValue::Text(text) => Some(text),
+            AttributeValue::Encoded(_) => None,
+        }
+    }
 }
 
 impl RelativeName {
@@ -55,7 +74,7 @@ impl RelativeName {
 
     /// Returns true if both names have the same attributes, all of which are readable.
     fn is_same(&self, other: &RelativeName) -> bool {
-        self == other && self.0.iter().all(|attribute| attribute.value.is_some())
+        self == other && self.0.iter().all(|attribute| attribute.value.text().is_some())
     }
 }
 
@@ -82,15 +101,15 @@ impl DistinguishedName {
             && (is_equal(&mut own.iter().zip(other)) || is_equal(&mut own.iter().zip(other.iter().rev())))
     }
 
-    /// Returns the values of all attributes of a type.
+    /// Returns the values of all attributes of a type; `None` for each value that is not text.
     pub fn values<'n>(&'n self, kind: &'n str) -> impl Iterator<Item = Option<&'n str>> {
         let attributes = self.0.iter().flat_map(|part| &part.0);
         let of_kind = attributes.filter(move |attribute| &*attribute.kind == kind);
-        of_kind.map(|attribute| attribute.value.as_deref())
+        of_kind.map(|attribute| attribute.value.text())
     }
 
     /// Returns the value of the only attribute of a type; `None` if there is no such attribute, if there are several,
-    /// or if its value is `None`.
+    /// or if its value is not text.
     pub fn only_value<'n>(&'n self, kind: &'n str) -> Option<&'n str> {
         let mut values = self.values(kind);
         let first = values.next()?;
@@ -119,7 +138,7 @@ impl DistinguishedName {
             }
             attributes.push(NameAttribute {
                 kind: kind.into(),
-                value: Some(value.into()),
+                value: AttributeValue::Text(value.into()),
             });
             if separator != Some('+') {
                 parts.push(RelativeName::new(std::mem::take(&mut attributes)));
@@ -216,7 +235,8 @@ fn utf8(bytes: Vec<u8>) -> Result<String, &'static str> {
 }
 
 /// Writes the name in the order of the certificate. Characters that separate attributes are escaped as in RFC 4514, so
-/// that no value can imitate another attribute.
+/// that no value can imitate another attribute. A value that is not text is written as `#` with the hexadecimal digits
+/// of its encoding (RFC 4514 §2.4), because the text of a name can be the user: two names never have the same text.
 impl fmt::Display for DistinguishedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.0.iter().enumerate() {
@@ -224,7 +244,13 @@ impl fmt::Display for DistinguishedName {
             for (at, attribute) in part.0.iter().enumerate() {
                 f.write_str(if at == 0 { "" } else { " + " })?;
                 write!(f, "{}=", attribute_name(&attribute.kind))?;
-                write_value(f, attribute.value.as_deref().unwrap_or("?"))?;
+                match &attribute.value {
+                    AttributeValue::Text(text) => write_value(f, text)?,
+                    AttributeValue::Encoded(bytes) => {
+                        f.write_str("#")?;
+                        bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                    }
+                }
             }
         }
         Ok(())
@@ -288,7 +314,7 @@ mod tests {
         assert!(parsed("CN=a+UID=b,O=c").is_same(&parsed("UID=b+CN=a,O=c")));
         let unreadable = DistinguishedName::new(vec![RelativeName::new(vec![NameAttribute {
             kind: COMMON_NAME.into(),
-            value: None,
+            value: AttributeValue::Encoded([0x0c, 1, 0].into()),
         }])]);
         assert!(!unreadable.is_same(&unreadable.clone()));
         assert!(!DistinguishedName::default().is_same(&DistinguishedName::default()));
@@ -298,11 +324,27 @@ mod tests {
     fn a_value_cannot_imitate_an_attribute() {
         let attribute = |value: &str| NameAttribute {
             kind: COMMON_NAME.into(),
-            value: Some(value.into()),
+            value: AttributeValue::Text(value.into()),
         };
         for value in ["bob, O=Admin", "bob + O=Admin", " #a ", "a\\", "\"q\"", "a;b<c>d"] {
             let name = DistinguishedName::new(vec![RelativeName::new(vec![attribute(value)])]);
             assert!(parsed(&name.to_string()).is_same(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn different_values_that_are_not_text_are_written_differently() {
+        let name = |value: AttributeValue| {
+            let kind = COMMON_NAME.into();
+            DistinguishedName::new(vec![RelativeName::new(vec![NameAttribute { kind, value }])]).to_string()
+        };
+        for (value, expected) in [
+            (AttributeValue::Encoded([0x0c, 1, 0].into()), "CN=#0c0100"),
+            (AttributeValue::Encoded([0x0c, 1, 0x1f].into()), "CN=#0c011f"),
+            (AttributeValue::Text("#0c0100".into()), "CN=\\#0c0100"),
+            (AttributeValue::Text("?".into()), "CN=?"),
+        ] {
+            assert_eq!(name(value), expected);
         }
     }
 

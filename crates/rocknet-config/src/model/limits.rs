@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use super::with_defaults::with_defaults;
 
+/// Maximum of [`Limits::shutdown`].
+pub const MAX_SHUTDOWN: Duration = Duration::from_secs(3600);
+
 with_defaults! {
     /// Limits of connections and requests. A client that exceeds a limit gets the error status that the limit names, or
     /// its connection is closed.

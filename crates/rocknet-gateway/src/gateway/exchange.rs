@@ -14,6 +14,7 @@ use rocknet_io::queue::SendQueue;
 use rocknet_io::wheel::Deadline;
 use rocknet_proto::cgi::{MAX_HEAD_SIZE, find_head_end};
 use rocknet_proto::fastcgi::{self, RecordEvent};
+use rocknet_proto::status::Status;
 
 use super::backend::{Backend, BackendConnection};
 use super::error::BackendError;
@@ -161,12 +162,13 @@ impl BackendExchange {
     }
 
     /// Returns the label of the back end and the time from the start of the exchange until now; `None` for a CGI
-    /// program. Call it when the response head has been received.
-    pub fn timing(&self) -> Option<UpstreamTiming> {
+    /// program. Call it when the response head with this status has been received.
+    pub fn timing(&self, status: Status) -> Option<UpstreamTiming> {
         let in_flight = self.connection.as_ref()?.in_flight.as_ref()?;
         Some(UpstreamTiming {
             address: Arc::clone(in_flight.backend().label()),
             head: Some(self.began.elapsed()),
+            status: Some(status),
         })
     }
 

@@ -41,7 +41,7 @@ pub fn build_response(
     let received = std::mem::take(backend_exchange.received());
     let head = CgiHead::parse(&received[..end], line).map_err(BackendError::Head)?;
     let mut response = Response::new(head.status);
-    response.upstream = backend_exchange.timing();
+    response.upstream = backend_exchange.timing(head.status);
     let length = head.length;
     for (name, value) in head.fields {
         // The server sets `Content-Length` from the parsed length, and `Date` itself.

@@ -40,6 +40,20 @@ fn keys_have_buckets_of_their_own() {
 }
 
 #[test]
+fn a_key_of_zero_is_limited_in_a_table_of_several_sets() {
+    let (table, rate) = (table(), Rate::new(S, 2, None));
+    // Keys of the same shard, which doubles its sets.
+    for key in 2..100 {
+        assert!(is_admitted(table.take(&rate, key, S)), "{key}");
+    }
+    assert!(lock(&table.shards[0]).sets.len() > 1);
+    let admitted = (0..3).map(|_| is_admitted(table.take(&rate, 0, S)));
+    assert_eq!(admitted.collect::<Vec<_>>(), [true, true, false]);
+    table.give_back(&rate, 0, 0);
+    assert!(is_admitted(table.take(&rate, 0, S)));
+}
+
+#[test]
 fn a_flood_of_keys_is_bounded_and_refuses_nobody() {
     let (table, rate) = (table(), Rate::new(S, 10, None));
     for number in 0..4 * MAX_KEYS as u64 {

@@ -29,6 +29,8 @@ pub struct List {
     pub entries: usize,
     /// Number of lines that are neither an address nor a network.
     pub bad_lines: usize,
+    /// True if further entries of the file were left out, because the maximum number was reached.
+    is_cut: bool,
     /// Reason for which the file could not be read.
     pub error: Option<String>,
 }
@@ -41,7 +43,16 @@ impl List {
             ranges: ClientRanges::default(),
             entries: 0,
             bad_lines: 0,
+            is_cut: false,
             error: Some("not read".to_owned()),
+        }
+    }
+
+    /// Returns true if a list with a maximum of `left` entries would be equal.
+    fn fits(&self, left: usize) -> bool {
+        match self.is_cut {
+            true => self.entries == left,
+            false => self.entries <= left,
         }
     }
 }
@@ -127,13 +138,19 @@ impl ListFiles {
     }
 
     fn read_all(&mut self) {
-        let (mut left, mut lists) = (MAX_ENTRIES, Vec::with_capacity(self.files.len()));
+        self.read_up_to(MAX_ENTRIES);
+    }
+
+    /// Reads the files that are new or have changed, and those whose lists would have other entries now, because
+    /// another file has shrunk or grown. `left`: maximum number of entries of all files.
+    fn read_up_to(&mut self, mut left: usize) {
+        let mut lists = Vec::with_capacity(self.files.len());
         for (at, file) in self.files.iter_mut().enumerate() {
             // The stamp is read before the file, so that the next call finds a change that is made meanwhile.
             let now = stamp(&file.path);
             let earlier = self.lists.get(at);
             let list = match earlier {
-                Some(list) if now == file.stamp && list.error.is_none() => Arc::clone(list),
+                Some(list) if now == file.stamp && list.error.is_none() && list.fits(left) => Arc::clone(list),
                 _ => Arc::new(read(&file.path, left, earlier.map(|list| &**list))),
             };
             file.stamp = now;
@@ -170,6 +187,7 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
                 ranges: earlier.map(|list| list.ranges.clone()).unwrap_or_default(),
                 entries: earlier.map_or(0, |list| list.entries),
                 bad_lines: earlier.map_or(0, |list| list.bad_lines),
+                is_cut: earlier.is_some_and(|list| list.is_cut),
                 error: Some(error.to_string()),
             };
         }
@@ -200,6 +218,7 @@ fn read(path: &Path, max_entries: usize, earlier: Option<&List>) -> List {
         entries: ranges.len(),
         bad_lines,
         ranges: ClientRanges::new(&ranges),
+        is_cut,
         error: None,
     }
 }
@@ -326,5 +345,28 @@ mod tests {
         assert_eq!(entries, [(&other, 1), (&path, 2)], "the missing file keeps its entries");
         files.set_paths(&[]);
         assert!(files.is_empty() && files.lists().is_empty());
+    }
+
+    #[test]
+    fn the_maximum_number_of_entries_is_distributed_again_if_a_file_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        let mut files = ListFiles::default();
+        std::fs::write(&paths[1], "198.51.100.1\n198.51.100.2\n").unwrap();
+        files.set_paths(&paths);
+        let mut read = |first: &str| {
+            std::fs::write(&paths[0], first).unwrap();
+            files.read_up_to(3);
+            [files.lists[0].entries, files.lists[1].entries]
+        };
+        let (one, three) = ("192.0.2.1\n", "192.0.2.1\n192.0.2.2\n192.0.2.3\n");
+        for (first, expected) in [
+            (one, [1, 2]),
+            (three, [3, 0]),
+            ("192.0.2.1\n192.0.2.2\n", [2, 1]),
+            (one, [1, 2]),
+        ] {
+            assert_eq!(read(first), expected, "{first:?}");
+        }
     }
 }

@@ -279,7 +279,9 @@ fn undo(options: &Options, id: Option<u64>, discard_edits: bool) -> Result<(), F
             print_details(&text::indented(details, 4));
         }
         match error.status {
-            409 if !discard_edits => {
+            // Without details, the undo is refused for another reason: the file changed meanwhile, or an upgrade is in
+            // progress.
+            409 if !discard_edits && error.details.is_some() => {
                 let id = id.map_or_else(String::new, |id| format!(" {id}"));
                 Failure::Failed(format!(
                     "{error}; `rocknet config undo{id} --discard-edits` discards them"

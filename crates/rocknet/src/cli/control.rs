@@ -4,10 +4,10 @@
 //! It shares nothing with the server that it controls. It has its own worker and limits, so it responds even if all
 //! connections of that server are in use. Its requests are in no counter or log of the sites.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -394,14 +394,24 @@ fn create_folder(socket: &Path) -> io::Result<()> {
 }
 
 /// Creates the folder of a socket that the configuration names, and gives it to the account that the server
-/// switches to. Its missing parents are created too, and remain root's. To be called as root. An error is reported
-/// later, when the socket is bound.
+/// switches to. Its missing parents are created too. They remain root's, and every account may enter them, because the
+/// server could not reach its socket otherwise. To be called as root. An error is reported later, when the socket is
+/// bound.
 pub fn prepare_folder(config: &Config, user: &User) {
-    if let ControlSocket::File(socket) = &config.admin.socket
-        && let Some(folder) = socket.parent()
-        && !folder.exists()
+    let ControlSocket::File(socket) = &config.admin.socket else {
+        return;
+    };
+    let folders = socket.ancestors().skip(1);
+    let missing: Vec<&Path> = folders.take_while(|folder| !folder.exists()).collect();
+    if let [folder, parents @ ..] = missing.as_slice()
         && create_folder(socket).is_ok()
     {
+        for parent in parents {
+            let _ = fs::set_permissions(parent, Permissions::from_mode(0o755));
+        }
         let _ = chown(folder, Some(user.uid), Some(user.gid));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         report::print_text(&checks);
     }
     let repairs = options.fix.then(|| fix::repair(&checks, options.yes, options.json));
-    if repairs.iter().flatten().any(fix::Repair::is_done) {
+    if repairs.iter().flatten().any(fix::Repair::was_tried) {
         checks = check_machine(file.as_deref());
         if !options.json {
             print("\nAfter the repairs:\n");

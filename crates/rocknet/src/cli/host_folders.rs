@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -43,7 +43,9 @@ impl HostFolderWatch {
     /// Starts a check, unless the previous one is still in progress. Sends [`Event::HostFoldersChanged`] if the folders
     /// on disk differ from these of the configuration.
     pub fn start_check(&self, configured: &[HostFolders], events: &Sender<Event>) {
-        if configured.is_empty() || self.0.state.try_lock().is_err() {
+        // A check that has panicked is not in progress.
+        let is_busy = || matches!(self.0.state.try_lock(), Err(TryLockError::WouldBlock));
+        if configured.is_empty() || is_busy() {
             return;
         }
         let (watch, configured, events) = (Arc::clone(&self.0), configured.to_vec(), events.clone());
@@ -165,5 +167,15 @@ mod tests {
         watch.start_check(&[configured(&["b.test"])], &sender);
         assert_eq!(Arc::strong_count(&watch.0), 1);
         drop(busy);
+        // A panic of a check ends no later ones.
+        let state = HostFolderWatch(Arc::clone(&watch.0));
+        let panicked = thread::spawn(move || {
+            let _busy = state.0.state.lock();
+            panic!("for the test");
+        });
+        assert!(panicked.join().is_err() && watch.0.state.is_poisoned());
+        watch.postpone();
+        watch.start_check(&[configured(&[])], &sender);
+        assert!(finished(&watch, &mut events));
     }
 }

@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rocknet_config::environment::{
-    CertificateFinding, Environment, FileKind, PasswordFileFinding, ProcessEnvironment, is_match,
-};
-use rocknet_config::model::{CertificateFiles, HostPattern};
+use rocknet_config::environment::{Environment, FileKind, ProcessEnvironment, is_match};
 
 use super::config_file::revision;
 
@@ -48,7 +45,7 @@ impl LoadedRevisions {
 
 /// Environment in which the files of a configuration are read.
 pub struct ConfigFiles<'e> {
-    /// Environment that reads the files on disk and handles all other calls.
+    /// Environment that reads the files on disk and carries out all other checks.
     inner: &'e dyn Environment,
     /// File with a text other than the one on disk; without a text, the file counts as missing.
     replaced: Option<(&'e Path, Option<&'e str>)>,
@@ -119,34 +116,16 @@ impl Environment for ConfigFiles<'_> {
         self.inner.current_dir()
     }
 
-    fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
-        self.inner.certificate_findings(files, names)
-    }
-
-    fn password_file_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
-        self.inner.password_file_findings(file)
-    }
-
-    fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
-        self.inner.ca_certificates_error(files)
-    }
-
-    fn revocation_lists_error(&self, files: &[PathBuf]) -> Option<String> {
-        self.inner.revocation_lists_error(files)
-    }
-
-    fn lacks_log_folder(&self, file: &Path) -> bool {
-        self.inner.lacks_log_folder(file)
-    }
-
-    fn controllers_error(&self) -> Option<&'static str> {
-        self.inner.controllers_error()
+    fn inner(&self) -> Option<&dyn Environment> {
+        Some(self.inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rocknet::certificates::ServerEnvironment;
     use rocknet_config::environment::MemoryEnvironment;
+    use rocknet_config::model::CertificateFiles;
 
     use super::*;
 
@@ -175,6 +154,26 @@ mod tests {
         assert!(loaded.contains(site, &revision(text)));
         assert!(loaded.contains(main, &revision("include = [\"sites/*.toml\"]\n")));
         assert!(!loaded.contains(Path::new("/key"), &revision("/secret")));
+    }
+
+    #[test]
+    fn all_checks_of_files_are_carried_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let bad = folder.path().join("bad");
+        std::fs::write(&bad, "\0 nonsense\n").unwrap();
+        let server = ServerEnvironment::new();
+        let files = ConfigFiles::new(&server);
+        let certificate = CertificateFiles {
+            cert: bad.clone(),
+            key: bad.clone(),
+            ocsp: None,
+        };
+        assert!(!files.certificate_findings(&[certificate], &[]).is_empty());
+        assert!(!files.password_file_findings(&bad).is_empty());
+        assert!(!files.url_key_findings(&bad).is_empty());
+        assert!(files.ca_certificates_error(std::slice::from_ref(&bad)).is_some());
+        assert!(files.revocation_lists_error(std::slice::from_ref(&bad)).is_some());
+        assert!(files.lacks_log_folder(&folder.path().join("missing/error.log")));
     }
 
     #[test]

@@ -130,7 +130,9 @@ impl MainLoop {
                 }
                 // This process is stopping, so its successor stops too.
                 (Event::Upgraded(Ok(successor)), None) => drop(child::signal_group(successor.id(), Signal::TERM)),
-                (Event::Reload, Some(_)) if handover.is_in_progress() => {
+                (Event::Reload | Event::Line(ConsoleLine::Command(Command::Reload)), Some(_))
+                    if handover.is_in_progress() =>
+                {
                     tracing::warn!("not reloaded: an upgrade is in progress, which reads the configuration");
                 }
                 (Event::Reload, Some(server)) => {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rocknet::certificates::ServerEnvironment;
 use rocknet_config::Config;
+use rocknet_config::model::MAX_SHUTDOWN;
 use rocknet_control::api::{ApiError, Done, Level, LogLevel, LogLevelChange, Request};
 use rocknet_control::response_purge::ResponsePurge;
 use rocknet_control::route::{SiteDetail, SiteName};
@@ -282,8 +283,8 @@ fn wait_for_end(socket: &Path) -> bool {
 }
 
 /// Maximum time that `rocknet stop` waits for the server to end. The server completes the responses in progress first,
-/// for up to `limits.shutdown`, 10 s by default.
-const STOP_TIMEOUT: Duration = Duration::from_secs(600);
+/// for up to `limits.shutdown`, 10 s by default. Programs and threads of the server end within the minute after it.
+const STOP_TIMEOUT: Duration = Duration::from_secs(MAX_SHUTDOWN.as_secs() + 60);
 
 /// Interval at which `rocknet stop` checks whether the server has ended, too short to be noticed.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);

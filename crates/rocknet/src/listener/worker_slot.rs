@@ -50,6 +50,10 @@ impl WorkerSlot {
             let started = Instant::now();
             let failure = match catch_unwind(AssertUnwindSafe(|| self.run(&mut commands))) {
                 Ok(LoopExit::Stopped { clean }) => return clean,
+                Ok(LoopExit::Failed(error)) if self.listeners.is_empty() => {
+                    tracing::error!(address = %self.address, "a worker failed while it was stopping: {error}");
+                    return false;
+                }
                 Ok(LoopExit::Failed(error)) => format!("failed: {error}"),
                 Err(_) if self.listeners.is_empty() => {
                     tracing::error!(address = %self.address, "a worker panicked while it was stopping");

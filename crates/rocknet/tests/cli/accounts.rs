@@ -443,21 +443,25 @@ fn the_doctor_reports_group_readable_keys_elsewhere() {
             make_accessible(&dir.path().join("keys"));
             // The group is set by number. The scripts' group has the same number as their account, and group 0
             // belongs to root and does not include the scripts. Columns: mode and group of the key, and true if
-            // scripts can read the key.
-            for (mode, group, is_read) in [
+            // scripts can read or change the key.
+            for (mode, group, is_reported) in [
                 (0o640, scripts, true),
                 (0o640, root, false),
                 (0o600, scripts, false),
                 (0o660, scripts, true),
+                (0o620, scripts, true),
             ] {
                 std::os::unix::fs::chown(&key, None, Some(group)).expect("a group");
                 fs::set_permissions(&key, fs::Permissions::from_mode(mode)).expect("a mode");
                 let doctor = dir.run(&["doctor", "-c", "rocknet.toml"]);
                 let shown = key.canonicalize().expect("a file");
-                let part = format!("scripts of www-data can read the private key {}", shown.display());
+                let part = format!(
+                    "scripts of www-data can read or change the private key {}",
+                    shown.display()
+                );
                 assert_eq!(
                     doctor.out.contains(&part),
-                    is_read,
+                    is_reported,
                     "{name} {mode:o} {group}: {doctor:?}"
                 );
             }

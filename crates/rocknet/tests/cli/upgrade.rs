@@ -25,13 +25,17 @@ struct Upgradable {
 
 impl Upgradable {
     fn start(backend: &str) -> Upgradable {
+        Upgradable::start_with(backend, &["run"])
+    }
+
+    fn start_with(backend: &str, arguments: &[&str]) -> Upgradable {
         let text = format!(
             "[server]\nworkers = 2\nbackend = \"{backend}\"\nstate = \"state\"\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n"
         );
         let dir = ProgramFolder::new(&[("www/index.html", "home"), ("rocknet.toml", &text)]);
         let large = fs::File::create(dir.path().join("www/large.bin")).expect("a file");
         large.set_len(LARGE).expect("a sparse file");
-        let server = dir.serve(&["run"]);
+        let server = dir.serve(arguments);
         Upgradable { dir, server }
     }
 
@@ -237,6 +241,31 @@ fn the_server_continues_if_the_new_process_fails() {
 
     program.dir.write("rocknet.toml", &valid);
     program.upgrade();
+}
+
+#[test]
+fn a_typed_reload_during_an_upgrade_is_refused() {
+    let mut program = Upgradable::start_with("auto", &["run", "--console"]);
+    // The shell that takes the place of the new process waits for a line in the FIFO.
+    program.dir.write("run", "read line <fifo\nexit 1\n");
+    let fifo = program.dir.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    let (dir, server) = (&program.dir, &mut program.server);
+    thread::scope(|scope| {
+        let upgrade = scope.spawn(|| dir.run(&["upgrade", "--binary", "/bin/sh"]));
+        server.logged("upgrading to");
+        server.type_line("reload");
+        server.logged("not reloaded: an upgrade is in progress");
+        let undo = dir.run(&["config", "undo"]);
+        assert!(undo.err.contains("refused: an upgrade is in progress"), "{undo:?}");
+        assert!(!undo.err.contains("--discard-edits"), "{undo:?}");
+        fs::write(&fifo, "\n").expect("a reader");
+        let output = upgrade.join().expect("an end");
+        assert!(output.err.contains("exit status: 1"), "{output:?}");
+    });
+    server.type_line("reload");
+    server.line_with("is reloaded");
 }
 
 #[test]

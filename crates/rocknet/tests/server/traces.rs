@@ -177,6 +177,31 @@ fn applications_get_the_context_as_a_variable() {
 }
 
 #[test]
+fn the_span_of_an_application_has_the_status_of_its_response() {
+    let folder = folder();
+    let _peer = Peer::start(&folder.path(SOCKET), |_, stream| {
+        fastcgi::write_to(stream, fastcgi::response(b"X-Accel-Redirect: /a.txt\r\n\r\n"));
+        fastcgi::Next::Keep
+    });
+    let collector = collector();
+    let text = format!(
+        "{SERVER}[tracing]\nendpoint = \"{}\"\n{}",
+        collector.url(),
+        site(&format!("php = \"unix:{}\"", folder.path(SOCKET).display()))
+    );
+    let server = Running::start(folder, &text);
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1\r\n\r\n");
+    client.response().expect("a part of the file", 206, &[]);
+    let all = spans(server, &collector);
+    let status = |kind: u8| {
+        let span = all.iter().find(|span| span["kind"] == kind).expect("a span");
+        attribute(span, "http.response.status_code")
+    };
+    assert_eq!((status(2), status(3)), ("206", "200"), "{all:#?}");
+}
+
+#[test]
 fn sampling_follows_the_client_and_then_the_configuration() {
     // A row has the sampled fraction, the flags of the client's context, and the number of spans. A sampled request has
     // one of its own and one for the request to the upstream.

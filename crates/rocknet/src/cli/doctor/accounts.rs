@@ -98,16 +98,16 @@ fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
     Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(&path))
 }
 
-/// Reports a key that the account can read, directly or through a group, or a folder above it in which the account can
-/// replace the key.
+/// Reports a key that the account can read or change, directly or through a group, or a folder above it in which the
+/// account can replace the key.
 fn check_key(key: &Path, user: &User) -> Option<Check> {
     // An error is ignored, because a missing key is reported as an error of its site.
     let path = accounts::reachable(key, user).ok()??;
     let (name, shown) = (&user.name, path.display());
     let found = if path.is_file() {
         format!(
-            "scripts of {name} can read the private key {shown}: chmod go-rwx {shown}, or give it a group that {name} is \
-             not in"
+            "scripts of {name} can read or change the private key {shown}: chmod go-rwx {shown}, or give it a group \
+             that {name} is not in"
         )
     } else {
         let key = key.display();

@@ -94,12 +94,12 @@ impl Environment for RecordingEnvironment {
         kind
     }
 
-    fn is_hidden(&self, path: &Path) -> bool {
-        self.server.is_hidden(path)
-    }
-
     fn current_dir(&self) -> PathBuf {
         self.server.current_dir()
+    }
+
+    fn inner(&self) -> Option<&dyn Environment> {
+        Some(&self.server)
     }
 
     fn certificate_findings(&self, files: &[CertificateFiles], names: &[HostPattern]) -> Vec<CertificateFinding> {
@@ -120,6 +120,11 @@ impl Environment for RecordingEnvironment {
         self.server.password_file_findings(file)
     }
 
+    fn url_key_findings(&self, file: &Path) -> Vec<PasswordFileFinding> {
+        self.record_files([&file.to_owned()]);
+        self.server.url_key_findings(file)
+    }
+
     fn ca_certificates_error(&self, files: &[PathBuf]) -> Option<String> {
         self.record_files(files);
         self.server.ca_certificates_error(files)
@@ -128,14 +133,6 @@ impl Environment for RecordingEnvironment {
     fn revocation_lists_error(&self, files: &[PathBuf]) -> Option<String> {
         self.record_files(files);
         self.server.revocation_lists_error(files)
-    }
-
-    fn lacks_log_folder(&self, file: &Path) -> bool {
-        self.server.lacks_log_folder(file)
-    }
-
-    fn controllers_error(&self) -> Option<&'static str> {
-        self.server.controllers_error()
     }
 }
 
@@ -194,5 +191,14 @@ mod tests {
             let found = environment.denied_path(&finding(message));
             assert_eq!(found.as_deref(), expected.map(Path::new), "{message}");
         }
+    }
+
+    #[test]
+    fn a_faulty_file_with_keys_of_urls_is_reported() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("keys");
+        std::fs::write(&file, "nonsense\n").expect("a file");
+        let findings = RecordingEnvironment::default().url_key_findings(&file);
+        assert!(!findings.is_empty());
     }
 }

@@ -32,9 +32,9 @@ impl Repair {
         repair
     }
 
-    /// Returns true if the repair succeeded.
-    pub(super) fn is_done(&self) -> bool {
-        matches!(self.result, Some(Ok(_)))
+    /// Returns true if the operator has permitted the repair. A repair that has failed may have changed something.
+    pub(super) fn was_tried(&self) -> bool {
+        self.result.is_some()
     }
 }
 
@@ -87,4 +87,24 @@ fn is_confirmed(fix: &Fix) -> bool {
     let answer = read_line(&mut io::stdin().lock(), MAX_ANSWER).unwrap_or_default();
     let answer = String::from_utf8_lossy(&answer).trim().to_ascii_lowercase();
     matches!(answer.as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_that_has_failed_was_tried() {
+        let check = |result: Result<String, String>| Check::bad("x", "y", "z").fix("repair it", move || result.clone());
+        for result in [Ok("done".to_owned()), Err("half done".to_owned())] {
+            let repairs = repair(&[check(result)], true, true);
+            assert!(repairs.iter().all(Repair::was_tried) && repairs.len() == 1);
+        }
+        let refused = Repair {
+            code: "y",
+            action: String::new(),
+            result: None,
+        };
+        assert!(!refused.was_tried());
+    }
 }

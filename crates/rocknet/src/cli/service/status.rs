@@ -1,7 +1,7 @@
 //! `rocknet service status`: shows the state of the service as systemd reports it.
 
 use std::fmt::Write as _;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .args(["show", UNIT_NAME, "--property", &properties])
         .output()
         .map_err(|error| Failure::Failed(format!("cannot run systemctl: {error}")))?;
-    let state = ServiceState::parse(&String::from_utf8_lossy(&output.stdout));
+    let state = ServiceState::of_output(&output).map_err(Failure::Failed)?;
     if !state.is_loaded {
         let message = "no service is installed: `rocknet service install` installs it";
         return Err(Failure::Failed(message.to_owned()));
@@ -66,6 +66,22 @@ struct ServiceState {
 }
 
 impl ServiceState {
+    /// Returns the state that systemctl has printed. A unit that is not installed is a success of systemctl.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message of systemctl if it has failed, such as without a connection to systemd.
+    fn of_output(output: &Output) -> Result<ServiceState, String> {
+        if !output.status.success() {
+            let reason = String::from_utf8_lossy(&output.stderr);
+            return Err(match reason.trim() {
+                "" => format!("systemctl cannot query the service ({})", output.status),
+                reason => format!("systemctl cannot query the service: {reason}"),
+            });
+        }
+        Ok(ServiceState::parse(&String::from_utf8_lossy(&output.stdout)))
+    }
+
     /// Parses the lines `NAME=VALUE` of systemctl.
     fn parse(text: &str) -> ServiceState {
         let mut state = ServiceState::default();
@@ -123,5 +139,25 @@ mod tests {
         let shown = state.text();
         assert!(shown.contains("active (running), process 31, since Sat"), "{shown}");
         assert!(!ServiceState::parse("LoadState=not-found\nMainPID=0\n").is_loaded);
+    }
+
+    #[test]
+    fn an_error_of_systemctl_is_reported() {
+        for (script, expected) in [
+            (
+                "echo no bus >&2; exit 1",
+                Err("systemctl cannot query the service: no bus"),
+            ),
+            (
+                "echo LoadState=loaded; exit 3",
+                Err("systemctl cannot query the service (exit status: 3)"),
+            ),
+            ("echo LoadState=loaded", Ok(true)),
+            ("echo LoadState=not-found", Ok(false)),
+        ] {
+            let output = Command::new("sh").args(["-c", script]).output().expect("a shell");
+            let found = ServiceState::of_output(&output).map(|state| state.is_loaded);
+            assert_eq!(found, expected.map_err(str::to_owned), "{script}");
+        }
     }
 }

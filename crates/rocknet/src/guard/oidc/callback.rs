@@ -168,11 +168,12 @@ impl Work {
     /// Returns the redirect to the page that the user wanted, with the cookies of the session.
     fn complete(&self, client: &OidcClient, session: &LoginSession, services: &Rc<Services>) -> Response {
         let lines: Vec<&[u8]> = self.cookies.iter().map(|line| &**line).collect();
-        // The session is new, and random numbers were available for the login, so only the length can be the reason.
-        let Some(cookies) = client.session_cookies(session, self.is_secure, self.now, &lines, services) else {
-            let reason = "its groups and names are longer than cookies may be; let the provider send fewer groups";
-            client.log("a user cannot log in by `oidc`", reason);
-            return fixed::error(Status::INTERNAL_SERVER_ERROR);
+        let cookies = match client.session_cookies(session, self.is_secure, self.now, &lines, services) {
+            Ok(cookies) => cookies,
+            Err(error) => {
+                client.log("a user cannot log in by `oidc`", error);
+                return fixed::error(Status::INTERNAL_SERVER_ERROR);
+            }
         };
         // The target begins with a slash, so it stays at this origin.
         let location = format!("{}{}", self.origin, self.login.target);

@@ -18,6 +18,29 @@ use crate::registries::Registries;
 use crate::route::ServerSettings;
 use crate::services::Services;
 
+/// Reason why a session cannot be stored in cookies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionCookieError {
+    /// The system has no random numbers.
+    NoRandomNumbers,
+    /// The session has ended.
+    Ended,
+    /// The claims are longer than cookies may be.
+    TooLong,
+}
+
+impl fmt::Display for SessionCookieError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SessionCookieError::NoRandomNumbers => "the system provides no random numbers",
+            SessionCookieError::Ended => "the session has ended; `lifetime` or `idle` is too short",
+            SessionCookieError::TooLong => {
+                "its groups and names are longer than cookies may be; let the provider send fewer groups"
+            }
+        })
+    }
+}
+
 /// This server as a client of a provider.
 pub(super) struct OidcClient {
     /// Name of the site.
@@ -116,13 +139,19 @@ impl OidcClient {
     pub fn renewal(&self, session: &LoginSession, scope: &RequestScope<'_>, services: &Rc<Services>) -> Vec<String> {
         let (_, idle) = self.times();
         let renewed = session.renewed(scope.now, idle);
-        renewed
-            .and_then(|renewed| self.session_cookies(&renewed, scope.is_secure, scope.now, &scope.cookies, services))
-            .unwrap_or_default()
+        let cookies = |renewed| {
+            self.session_cookies(&renewed, scope.is_secure, scope.now, &scope.cookies, services)
+                .ok()
+        };
+        renewed.and_then(cookies).unwrap_or_default()
     }
 
-    /// Returns the `Set-Cookie` fields of a session. `None` if they are too long, if the session has ended, or if the
-    /// system has no random numbers. `now`: Unix time in seconds. `lines`: the `Cookie` fields of the request.
+    /// Returns the `Set-Cookie` fields of a session. `now`: Unix time in seconds. `lines`: the `Cookie` fields of the
+    /// request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the fields are too long, if the session has ended, or if the system has no random numbers.
     pub fn session_cookies(
         &self,
         session: &LoginSession,
@@ -130,14 +159,18 @@ impl OidcClient {
         now: u64,
         lines: &[&[u8]],
         services: &Rc<Services>,
-    ) -> Option<Vec<String>> {
+    ) -> Result<Vec<String>, SessionCookieError> {
         let (lifetime, idle) = self.times();
         let name = self.cookie_kind.session_name(is_secure);
-        let ring = self.keys.ring()?;
+        let ring = self.keys.ring().ok_or(SessionCookieError::NoRandomNumbers)?;
         self.keys.rotate_if_due(&ring, services);
-        let sealed = ring.seal(&self.cookie_kind.context(&name), &session.to_bytes())?;
-        let max_age = session.remaining(now, lifetime, idle)?;
-        cookies::write(&name, &sealed, CookieScope { is_secure, max_age }, lines)
+        let sealed = ring.seal(&self.cookie_kind.context(&name), &session.to_bytes());
+        let sealed = sealed.ok_or(SessionCookieError::NoRandomNumbers)?;
+        let max_age = session
+            .remaining(now, lifetime, idle)
+            .ok_or(SessionCookieError::Ended)?;
+        let fields = cookies::write(&name, &sealed, CookieScope { is_secure, max_age }, lines);
+        fields.ok_or(SessionCookieError::TooLong)
     }
 
     /// Returns the `Set-Cookie` fields that delete the session of a request.

@@ -153,6 +153,8 @@ pub struct ChildProcess {
     /// Standard output and standard error, until they are closed.
     output: Option<PipeReader>,
     output_log: OutputLog,
+    /// True once the process was waited for and what was left of its process group was killed.
+    has_ended: bool,
     /// Time of the start.
     pub since: Instant,
     /// State shared with requests.
@@ -184,6 +186,7 @@ impl ChildProcess {
             child,
             output: Some(output),
             output_log: OutputLog::new(name),
+            has_ended: false,
             since: Instant::now(),
             process: Arc::new(ProcessHandle {
                 control,
@@ -258,6 +261,7 @@ impl ChildProcess {
         self.wait_for_exit(timeout);
         let _ = signal_group(self.child.id(), Signal::KILL);
         let status = self.child.wait();
+        self.has_ended = true;
         self.process.close();
         lock(&self.process.abandoned).clear();
         self.forward_remaining_output();
@@ -289,10 +293,10 @@ impl ChildProcess {
 
 impl Drop for ChildProcess {
     fn drop(&mut self) {
-        if self.is_alive() {
+        // A process that has exited by itself may have left members of its group and output.
+        if !self.has_ended {
             self.end(Duration::ZERO);
         }
-        self.process.close();
     }
 }
 
@@ -363,5 +367,49 @@ impl Drop for OutputLog {
         if !self.line.is_empty() {
             self.log_line();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocknet_io::child::group_has_members;
+
+    use super::*;
+
+    #[test]
+    fn the_drop_of_a_process_that_has_exited_kills_its_group_and_reads_its_output() {
+        let (output, writer) = io::pipe().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 1000 >/dev/null 2>&1 & echo printed"]);
+        command.stdin(std::process::Stdio::null()).stdout(writer);
+        bind_to_thread(&mut command, None, Signal::KILL);
+        let child = command.spawn().unwrap();
+        drop(command);
+        let copy = output.try_clone().unwrap();
+        let mut running = ChildProcess {
+            child,
+            output: Some(output),
+            output_log: OutputLog::new(Path::new("l.so")),
+            has_ended: false,
+            since: Instant::now(),
+            process: Arc::new(ProcessHandle {
+                control: FdChannel::pair().unwrap().0,
+                idle: Mutex::default(),
+                abandoned: Mutex::default(),
+                is_closed: AtomicBool::new(false),
+                is_suspect: AtomicBool::new(false),
+            }),
+        };
+        running.wait_for_exit(Duration::from_secs(30));
+        let group = running.child.id();
+        assert!(!running.is_alive() && group_has_members(group));
+        drop(running);
+        let until = Instant::now() + Duration::from_secs(30);
+        while group_has_members(group) {
+            assert!(Instant::now() < until, "the group has members");
+            std::thread::yield_now();
+        }
+        // Nothing is left in the pipe, whose writers have ended.
+        assert_eq!((&copy).read(&mut [0; 1]).unwrap(), 0);
     }
 }
