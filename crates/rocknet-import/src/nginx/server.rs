@@ -40,8 +40,7 @@ pub(super) fn translate(
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
     // The directives `return` and `ssl_reject_handshake`, and the redirects of certbot, are translated at the end.
-    let mut returned = redirect_of_root(&locations);
-    let is_redirected = returned.is_some();
+    let mut returned: Option<&Directive> = None;
     let mut rejects = None;
     let mut certbot = Vec::new();
     // Alternatives under which the directives of rewriting apply: at first always, by one alternative without
@@ -61,6 +60,12 @@ pub(super) fn translate(
             ("ssl", ["on"]) => tls.all = true,
             ("http3", ["off"]) => host.site.settings.set("http3", Value::Flag(false), directive.line),
             ("ssl_reject_handshake", ["on"]) => rejects = Some(directive),
+            // nginx evaluates these in the order of the file, and responds by the first `return`.
+            ("return" | "rewrite" | "if", _) if returned.is_some() => {
+                scope
+                    .notes
+                    .unneeded(directive, "an earlier `return` responds to every request");
+            }
             ("return", _) => returned = Some(directive),
             ("rewrite", _) if whole_redirect(directive).is_some() => {
                 https_rewrite = whole_redirect(directive).map(|target| (directive, target));
@@ -132,7 +137,16 @@ pub(super) fn translate(
             (true, false) => redirect_all(directive, &target, &mut host),
         }
     }
-    if is_redirected && !host.is_tls() {
+    // nginx evaluates a `return` of the server before it selects a location.
+    let is_answered = certbot.is_empty() && returned.is_some_and(|returned| answers_all(returned, block, &host));
+    let root_redirect = redirect_of_root(&locations).filter(|_| returned.is_none() && !host.is_tls());
+    if is_answered {
+        for location in &locations.all {
+            host.site
+                .unneeded(location, "the `return` of the server responds to every request");
+        }
+    } else if root_redirect.is_some() {
+        returned = root_redirect;
         let message = "RockNet serves challenges of certificate authorities itself";
         locations
             .all
@@ -143,10 +157,6 @@ pub(super) fn translate(
             });
     } else {
         location::translate(&locations, &mut host.site, &scope, upstreams);
-        if is_redirected {
-            // The `return` belongs to `location /`, and has been translated with it.
-            returned = None;
-        }
     }
     host.site.order_rules();
     if !certbot.is_empty() {
@@ -229,6 +239,20 @@ fn https_by_certbot(certbot: &[(&Directive, &str, u64)], returned: Option<&Direc
     }
 }
 
+/// Returns true if the first `return` of a server has a counterpart, and responds to every request. Returns false if a
+/// directive before it may end the evaluation, so that requests reach a location.
+fn answers_all(returned: &Directive, server: &Directive, host: &HostDraft) -> bool {
+    let is_translated = match action::parse(returned) {
+        Some(ReturnAction::Https(target)) => !host.is_tls() || !target.host.is_empty(),
+        Some(ReturnAction::Respond { status, .. }) => !(300..400).contains(&status),
+        Some(ReturnAction::Redirect { .. }) => true,
+        None => refuses(returned),
+    };
+    let ends = |d: &Directive| d.is("break") || d.is("rewrite") && matches!(d.argument(2), "last" | "break");
+    let mut before = server.children().iter().take_while(|d| !d.is("return"));
+    is_translated && !before.any(|d| ends(d) || d.is("if") && d.children().iter().any(ends))
+}
+
 /// Translates a `return` outside of locations, which applies to every path of the server.
 fn return_from_server(directive: &Directive, host: &mut HostDraft) {
     match action::parse(directive) {
@@ -245,6 +269,8 @@ fn return_from_server(directive: &Directive, host: &mut HostDraft) {
             let mut keys = vec![("respond", Value::Number(status))];
             keys.extend(body.map(|body| ("body", Value::Text(body))));
             host.site.rule(directive, keys);
+            // The rules of locations follow.
+            host.site.rules.sort_by_key(|rule| rule.stage);
         }
         _ if refuses(directive) => {
             host.site.settings.close(directive.line);

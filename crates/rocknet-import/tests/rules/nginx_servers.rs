@@ -1,0 +1,36 @@
+//! Tests of the directives of nginx that apply to a whole server.
+
+use crate::support::{has, has_note, rules, translated_nginx as translated};
+
+#[test]
+fn a_return_of_the_server_precedes_its_locations() {
+    let tls = "listen 443 ssl; ssl_certificate /c.pem; ssl_certificate_key /k.pem;";
+    let to_https = "location / { return 301 https://$host$request_uri; }";
+    for text in [
+        format!("{tls} return 403; {to_https}"),
+        format!("{tls} {to_https} return 403;"),
+        format!("return 403; {to_https}"),
+        "return 403; location / { return 200 open; }".to_owned(),
+        "return 403; location /open/ { return 301 /closed/; }".to_owned(),
+        "return 403; return 200 open; if ($arg_a) { return 200 open; } rewrite ^/a$ /b last;".to_owned(),
+    ] {
+        let import = translated(&text);
+        assert_eq!(rules(&import), ["respond = 403"], "{text}: {}", import.toml);
+        assert!(!import.toml.contains("redirects."), "{text}: {}", import.toml);
+        assert!(
+            has_note(&import, "responds to every request"),
+            "{text}: {:?}",
+            import.notes
+        );
+    }
+    // Without a `return` of the server, the locations apply.
+    let import = translated(&format!("{tls} {to_https}"));
+    assert!(!import.toml.contains("respond"), "{}", import.toml);
+    // A rewrite with `last` leads past the `return`.
+    let import = translated("rewrite ^/a$ /b last; return 403; location /b { expires 1d; }");
+    assert!(rules(&import).contains(&"respond = 403".to_owned()), "{}", import.toml);
+    has(&import, "route.\"/b\"");
+    // The files of the site stay closed if the `return` has no counterpart.
+    let import = translated("return 200 $unknown; location / { deny all; }");
+    has(&import, "deny = \"all\"");
+}
