@@ -145,9 +145,7 @@ impl<'a> Scope<'a> {
                 );
             }
             ("autoindex", ["on"]) => self.settings.set("browse", Value::Flag(true), line),
-            ("autoindex", ["off"]) if self.level == ConfigLevel::Location => {
-                self.settings.set("browse", Value::Flag(false), line);
-            }
+            ("autoindex", ["off"]) => self.settings.set("browse", Value::Flag(false), line),
             ("limit_req" | "limit_conn", _) => limit::read(directive, &mut self.settings, &mut self.notes),
             ("limit_rate" | "limit_rate_after" | "limit_req_dry_run" | "limit_conn_dry_run", [_]) => {
                 self.limits.push(directive);
@@ -174,9 +172,7 @@ impl<'a> Scope<'a> {
             ("auth_basic_user_file", [_]) => self.auth.1 = Some(directive),
             ("allow" | "deny", [_]) => self.access.push(directive),
             ("satisfy", [word @ ("all" | "any")]) => {
-                if *word == "any" || self.level == ConfigLevel::Location {
-                    self.settings.set("satisfy", Value::text(*word), line);
-                }
+                self.settings.set("satisfy", Value::text(*word), line);
             }
             ("auth_request", ["off"] | [_, _, ..]) if self.level != ConfigLevel::Http => {
                 self.forward = Some(directive);
@@ -204,6 +200,9 @@ impl<'a> Scope<'a> {
                 self.pass(directive, upstreams);
             }
             ("gzip" | "brotli", ["on"]) => {
+                if self.level == ConfigLevel::Server {
+                    self.settings.set_default("compress", Value::Flag(true), line);
+                }
                 self.notes
                     .unneeded(directive, "compression (Brotli, Zstandard, gzip) is on by default");
             }
@@ -302,6 +301,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Adds the settings that a server inherits from `http`. Header fields are inherited only if the server sets none.
+/// Removes the settings with the default value of RockNet, which only end the inheritance.
 pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
     let has_headers = settings.has_map("headers");
     for (key, setting) in shared.in_order() {
@@ -312,6 +312,16 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
     if shared.is_locked() {
         // Line 0, because no directive of the server causes this.
         settings.close(0);
+    }
+    let defaults = [
+        ("browse", Value::Flag(false)),
+        ("compress", Value::Flag(true)),
+        ("satisfy", Value::text("all")),
+    ];
+    for (key, default) in defaults {
+        if settings.get(key) == Some(&default) {
+            settings.remove(key);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the directives of nginx that apply to a whole server.
 
+use rocknet_import::{Language, import};
+
 use crate::support::{has, has_note, rules, translated_nginx as translated};
 
 #[test]
@@ -33,4 +35,24 @@ fn a_return_of_the_server_precedes_its_locations() {
     // The files of the site stay closed if the `return` has no counterpart.
     let import = translated("return 200 $unknown; location / { deny all; }");
     has(&import, "deny = \"all\"");
+}
+
+#[test]
+fn a_server_turns_off_settings_of_http() {
+    let auth = "auth_basic x; auth_basic_user_file /u; allow 10.0.0.0/8; deny all;";
+    for (http, server, key) in [
+        ("autoindex on;", "autoindex off;", "browse"),
+        ("gzip off;", "gzip on;", "compress"),
+        (&*format!("satisfy any; {auth}"), "satisfy all;", "satisfy"),
+    ] {
+        let http = |server: &str| {
+            let text = format!("http {{ {http} server {{ listen 80; server_name a.test; root /srv; {server} }} }}");
+            import(Language::Nginx, "nginx.conf", &text).unwrap()
+        };
+        let inherited = http("");
+        has(&inherited, &format!("\n{key} = "));
+        let import = http(server);
+        assert!(!import.toml.contains(&format!("\n{key} = ")), "{}", import.toml);
+        assert!(!has_note(&import, "no known counterpart"), "{:?}", import.notes);
+    }
 }
