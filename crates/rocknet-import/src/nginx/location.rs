@@ -16,7 +16,7 @@ use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, matched, matches_well_known, patterns};
 use super::precedence::{LocationRoute, is_overridden, note_overridden, rank, selected, without_openings};
 use super::response;
-use super::restriction::is_denied;
+use super::restriction::{denied_status, is_denied};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
@@ -70,8 +70,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         let area = LocationArea::new(location, &patterns, locations);
         if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
             // A rule is applied before routes, as nginx prefers expressions to prefixes.
-            let returned = location.children().iter().find(|d| d.is("return"));
-            let status = returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403);
+            let status = denied_status(location);
             let keys = [("respond", Value::Number(status))];
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
             // Access control refuses requests, too, so its order makes no difference to a 403.
@@ -215,7 +214,7 @@ fn translate_location<'a>(
                 scope.notes.skip(directive, "clients can request the page itself, too");
             }
             ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
-            ("location", _) => inner::translate(directive, patterns, &mut scope, site, upstreams),
+            ("location", _) => inner::translate(directive, patterns, &mut scope, site, locations, upstreams),
             ("if", _) => conditional::translate(directive, site, Some(area), &mut guard),
             ("limit_except", [_, ..]) => limit_except(directive, area, &mut scope, site),
             ("root", [folder]) if constant(folder).is_none() => {
