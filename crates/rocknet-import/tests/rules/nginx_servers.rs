@@ -1,6 +1,6 @@
 //! Tests of the directives of nginx that apply to a whole server.
 
-use rocknet_import::{Language, import};
+use rocknet_import::{Language, Note, import};
 
 use crate::support::{has, has_note, rules, translated_nginx as translated};
 
@@ -54,5 +54,20 @@ fn a_server_turns_off_settings_of_http() {
         let import = http(server);
         assert!(!import.toml.contains(&format!("\n{key} = ")), "{}", import.toml);
         assert!(!has_note(&import, "no known counterpart"), "{:?}", import.notes);
+    }
+}
+
+#[test]
+fn rewrites_of_named_locations_have_notes() {
+    for (rewrite, expected) in [
+        ("rewrite ^ /index.php last;", "the script reads the path"),
+        ("rewrite ^/(.*)$ /app.html?p=$1 last;", "exists = \"nothing\""),
+        ("rewrite ^ /x.php last; proxy_pass http://b;", "exists = \"nothing\""),
+    ] {
+        let import = translated(&format!(
+            "location / {{ try_files $uri @rewritten; }} location @rewritten {{ {rewrite} }}"
+        ));
+        let is_noted = |note: &Note| note.directive.starts_with("rewrite") && note.message.contains(expected);
+        assert!(import.notes.iter().any(is_noted), "{rewrite}: {:?}", import.notes);
     }
 }
