@@ -67,14 +67,14 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
         }
     }
     // Apache applies the directives outside of sections first, then the sections in the order of [`section::order`].
-    sections.sort_by_key(|section| section::order(section));
-    for section in sections {
-        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
-    }
     expires::add(&scope.take_expiry(), &mut host.site);
     let (settings, mut notes, _decides) = scope.finish();
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
+    sections.sort_by_key(|section| section::order(section));
+    for section in sections {
+        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
+    }
     listeners(block, &tls, &mut host);
     tls.verify_clients(&mut host);
     rewrite::translate(&rewrites, &mut host, &mut proxies);

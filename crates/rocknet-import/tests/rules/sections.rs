@@ -69,3 +69,47 @@ fn sections_of_versions_are_those_of_apache_2_4() {
         translated_apache("<IfVersion < 2.4.26>\n<Location /a>\nRequire all denied\n</Location>\n</IfVersion>");
     assert!(is_any_weakened(&import), "{:?}", import.notes);
 }
+
+#[test]
+fn sections_replace_settings_of_their_host() {
+    for (host, section, expected, absent) in [
+        ("Options Indexes", "Options -Indexes", "", "browse"),
+        ("Options Indexes", "Options FollowSymLinks", "", "browse"),
+        ("Options Indexes", "Options None", "", "browse"),
+        (
+            "Options Indexes",
+            "Options +FollowSymLinks",
+            "browse = true",
+            "browse = false",
+        ),
+        ("Options -Indexes", "Options All", "browse = true", "browse = false"),
+        (
+            "Header set X-A host",
+            "Header set X-A section",
+            "\"X-A\" = \"section\"",
+            "host",
+        ),
+        (
+            "DirectoryIndex a.html",
+            "DirectoryIndex b.html",
+            "index = \"b.html\"",
+            "a.html",
+        ),
+    ] {
+        for text in [
+            format!("{host}\n<Directory /srv>\n{section}\n</Directory>"),
+            format!("<Directory /srv>\n{section}\n</Directory>\n{host}"),
+        ] {
+            let import = translated_apache(&text);
+            let toml: String = import
+                .toml
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            assert!(toml.contains(expected) && !toml.contains(absent), "{text}: {toml}");
+        }
+    }
+    let import = translated_apache("Options Indexes\n<Directory /srv/a>\nOptions -Indexes\n</Directory>");
+    has(&import, "route.\"/a/*\"]\nbrowse = false");
+}
