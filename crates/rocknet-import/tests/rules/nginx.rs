@@ -278,3 +278,22 @@ fn caches_apply_where_nginx_has_them() {
         import.toml
     );
 }
+
+#[test]
+fn the_target_of_a_request_only_ends_a_rewrite() {
+    for (replacement, expected) in [
+        ("/x$request_uri", &["rewrite = '/x{target}'; last = true"][..]),
+        ("/x$request_uri$uri", &[]),
+        ("/x$request_uri$request_uri", &[]),
+        ("/x$request_uri/", &[]),
+    ] {
+        let import = translated(&format!("rewrite ^ {replacement} last;"));
+        assert_eq!(rules(&import), expected, "{replacement}");
+        assert_eq!(
+            has_note(&import, "has no counterpart"),
+            expected.is_empty(),
+            "{:?}",
+            import.notes
+        );
+    }
+}
