@@ -84,3 +84,9 @@ fn grpc_needs_no_scheme() {
         assert!(has_note(&import, message), "{directive}: {:?}", import.notes);
     }
 }
+
+#[test]
+fn parameters_that_only_some_applications_know_are_passed_on() {
+    let app = "location /app/ { fastcgi_pass 127.0.0.1:9000; fastcgi_param modHeadersAvailable true; }";
+    has(&translated_nginx(app), "params = { modHeadersAvailable = \"true\" }");
+}
