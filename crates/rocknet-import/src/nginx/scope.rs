@@ -220,7 +220,12 @@ impl<'a> Scope<'a> {
                 self.notes.skip(directive, message);
             }
             ("types", _) if !directive.children().iter().all(|inner| inner.is("include")) => {
-                for inner in directive.children() {
+                let (includes, types): (Vec<_>, Vec<_>) =
+                    directive.children().iter().partition(|inner| inner.is("include"));
+                includes
+                    .into_iter()
+                    .for_each(|inner| self.include(inner, inner.argument(0)));
+                for inner in types {
                     for extension in &inner.arguments {
                         let value = Value::text(&inner.name);
                         self.settings.set_entry("types", &format!(".{extension}"), value, line);

@@ -1,8 +1,8 @@
 //! Tests of the rules and settings that `rewrite`, `if`, `return` and locations of nginx become.
 
-use rocknet_import::{Language, import};
+use rocknet_import::{Language, Note, import};
 
-use crate::support::{has_note, is_any_weakened, is_weakened, rules, translated_nginx as translated};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, rules, translated_nginx as translated};
 
 #[test]
 fn rewrites_in_locations_are_limited_to_them() {
@@ -296,4 +296,13 @@ fn the_target_of_a_request_only_ends_a_rewrite() {
             import.notes
         );
     }
+}
+
+#[test]
+fn files_in_a_block_of_types_are_no_types() {
+    let import = translated("types { include mime.types; text/x y z; include more.types; }");
+    has(&import, "types.\".y\" = \"text/x\"\ntypes.\".z\" = \"text/x\"\n");
+    assert!(!import.toml.contains("\"include\""), "{}", import.toml);
+    let is_noted = |note: &Note| note.directive == "include more.types" && note.message.contains("was not read");
+    assert!(import.notes.iter().any(is_noted), "{:?}", import.notes);
 }
