@@ -20,7 +20,7 @@ use super::restriction::{denied_status, is_denied};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{cache, clients, conditional, limit, param_users};
+use super::{cache, clients, conditional, param_users};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {
@@ -227,7 +227,7 @@ fn translate_location<'a>(
         }
     }
     scope.finish(Some(server));
-    limit::inherit(&mut scope.settings, &site.settings, location.line);
+    scope.inherit_limits(&site.settings, location.line);
     cache::translate(&server.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
         // `try_files` without `$uri/` has set the empty list. It finds no folders, so nginx lists none.

@@ -278,6 +278,12 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Adds the limits that this level inherits, once [`Scope::finish`] has read its own ones. `outer`: settings of the
+    /// level that contains it.
+    pub fn inherit_limits(&mut self, outer: &Settings, line: usize) {
+        limit::inherit(&self.limits, &mut self.settings, outer, line);
+    }
+
     fn body_size(&mut self, directive: &Directive, size: &str) {
         let value = match size {
             // In nginx, 0 means no limit. RockNet always has a limit, so write a size that no body reaches.
@@ -321,6 +327,7 @@ pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
     let defaults = [
         ("browse", Value::Flag(false)),
         ("compress", Value::Flag(true)),
+        ("limit", Value::Flag(false)),
         ("satisfy", Value::text("all")),
     ];
     for (key, default) in defaults {

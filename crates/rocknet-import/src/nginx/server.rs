@@ -111,6 +111,7 @@ pub(super) fn translate(
         .iter()
         .filter(|d| !own.iter().any(|other| other.name == d.name));
     scope.caches = outer.copied().chain(own.iter().copied()).collect();
+    scope.inherit_limits(&shared.settings, block.line);
     inherit(&mut scope.settings, &shared.settings);
     scope.remove_hidden(shared);
     errors_to(document, &mut scope);
