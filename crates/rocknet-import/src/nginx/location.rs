@@ -241,7 +241,10 @@ fn translate_location<'a>(
     if strips {
         scope.pass_path.get_or_insert_with(|| "/".to_owned());
     }
-    if scope.settings.has_map("headers") && server.settings_have_headers(site) {
+    // Of all directives that set fields, only `add_header` ends the inheritance of its fields in nginx.
+    let is_dropped =
+        |name: &String| site.settings.has_entry("headers", name) && !scope.settings.has_entry("headers", name);
+    if !scope.added.is_empty() && server.added.iter().any(is_dropped) {
         scope.notes.differs(
             location,
             "the header fields of the site are added too; nginx drops them here",
@@ -279,13 +282,6 @@ fn limit_except(block: &Directive, area: &LocationArea, scope: &mut Scope<'_>, s
     }
     let keys = [("respond", Value::Number(403))];
     action::add(block, site, area.stage, Some(area), &area.patterns, &[test], &keys);
-}
-
-impl Scope<'_> {
-    /// Returns true if a site has header fields that its routes inherit.
-    fn settings_have_headers(&self, site: &Site) -> bool {
-        site.settings.has_map("headers") || self.settings.has_map("headers")
-    }
 }
 
 /// Returns true if a location is the page of an error status, which `errors` of the site names.

@@ -46,6 +46,8 @@ pub(super) struct Scope<'a> {
     pub pass: Option<&'a Directive>,
     /// Path that replaces the prefix of the location in forwarded requests; `None` if the paths are not changed.
     pub pass_path: Option<String>,
+    /// Fields of `add_header`, also those that are not translated. They end the inheritance of such fields.
+    pub added: Vec<String>,
     /// Fields of `proxy_hide_header`, `fastcgi_hide_header` and `uwsgi_hide_header`, with their lines.
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
@@ -82,6 +84,7 @@ impl<'a> Scope<'a> {
             proxy: Vec::new(),
             pass: None,
             pass_path: None,
+            added: Vec::new(),
             hidden: Vec::new(),
             auth: (None, None),
             forward: None,
@@ -311,16 +314,19 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Adds the settings that a server inherits from `http`. Header fields are inherited only if the server sets none.
-/// Removes the settings with the default value of RockNet, which only end the inheritance.
-pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
-    let has_headers = settings.has_map("headers");
-    for (key, setting) in shared.in_order() {
-        if !(has_headers && key.starts_with("headers.")) {
-            settings.set_default(key, setting.value.clone(), setting.line);
-        }
+/// Adds the settings that a server inherits from `http`. Fields of `add_header` are inherited only if the server has no
+/// such directive. Removes the settings with the default value of RockNet, which only end the inheritance.
+pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
+    let settings = &mut server.settings;
+    let mut outer = http.settings.clone();
+    match server.added.is_empty() {
+        true => server.added.clone_from(&http.added),
+        false => http.added.iter().for_each(|name| outer.remove_entry("headers", name)),
     }
-    if shared.is_locked() {
+    for (key, setting) in outer.in_order() {
+        settings.set_default(key, setting.value.clone(), setting.line);
+    }
+    if outer.is_locked() {
         // Line 0, because no directive of the server causes this.
         settings.close(0);
     }

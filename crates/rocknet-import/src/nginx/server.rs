@@ -112,7 +112,7 @@ pub(super) fn translate(
         .filter(|d| !own.iter().any(|other| other.name == d.name));
     scope.caches = outer.copied().chain(own.iter().copied()).collect();
     scope.inherit_limits(&shared.settings, block.line);
-    inherit(&mut scope.settings, &shared.settings);
+    inherit(&mut scope, shared);
     scope.remove_hidden(shared);
     errors_to(document, &mut scope);
     scope.move_globals(document);

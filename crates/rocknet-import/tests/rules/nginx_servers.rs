@@ -1,6 +1,6 @@
 //! Tests of the directives of nginx that apply to a whole server.
 
-use rocknet_import::{Language, Note, import};
+use rocknet_import::{Language, Note};
 
 use crate::support::{has, has_note, rules, translated_nginx as translated};
 
@@ -47,7 +47,7 @@ fn a_server_turns_off_settings_of_http() {
     ] {
         let http = |server: &str| {
             let text = format!("http {{ {http} server {{ listen 80; server_name a.test; root /srv; {server} }} }}");
-            import(Language::Nginx, "nginx.conf", &text).unwrap()
+            rocknet_import::import(Language::Nginx, "nginx.conf", &text).unwrap()
         };
         let inherited = http("");
         has(&inherited, &format!("\n{key} = "));
@@ -69,5 +69,48 @@ fn rewrites_of_named_locations_have_notes() {
         ));
         let is_noted = |note: &Note| note.directive.starts_with("rewrite") && note.message.contains(expected);
         assert!(import.notes.iter().any(is_noted), "{rewrite}: {:?}", import.notes);
+    }
+}
+
+#[test]
+fn only_add_header_ends_the_inheritance_of_fields() {
+    for (directives, is_noted) in [
+        ("expires 1d;", false),
+        ("etag off;", false),
+        ("proxy_pass http://b; proxy_hide_header X-Powered-By;", false),
+        ("add_header X-A own always;", false),
+        ("add_header X-B b always;", true),
+        ("add_header X-B $unknown always;", true),
+        ("expires 1d; add_header X-B b always;", true),
+    ] {
+        let import = translated(&format!("add_header X-A a always; location /x/ {{ {directives} }}"));
+        assert_eq!(
+            has_note(&import, "nginx drops them here"),
+            is_noted,
+            "{directives}: {:?}",
+            import.notes
+        );
+    }
+    // `expires` of the server is inherited.
+    let import = translated("expires 1d; location /x/ { add_header X-B b always; }");
+    assert!(!has_note(&import, "nginx drops them here"), "{:?}", import.notes);
+    for (server, is_inherited) in [
+        ("", true),
+        ("expires 1d;", true),
+        ("proxy_hide_header X-Powered-By;", true),
+        ("add_header X-B b always;", false),
+        ("add_header X-B $unknown always;", false),
+    ] {
+        let text = format!(
+            "http {{ add_header X-A a always; etag off; server {{ listen 80; server_name a.test; root /srv; {server} }} }}"
+        );
+        let import = rocknet_import::import(Language::Nginx, "nginx.conf", &text).unwrap();
+        assert_eq!(
+            import.toml.contains("headers.\"X-A\" = "),
+            is_inherited,
+            "{server}: {}",
+            import.toml
+        );
+        has(&import, "headers.\"ETag\" = \"\"");
     }
 }
