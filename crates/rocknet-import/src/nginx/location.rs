@@ -193,7 +193,6 @@ fn translate_location<'a>(
         .filter(|d| !(own_headers && d.is("proxy_set_header")));
     scope.proxy = inherited.copied().collect();
     scope.outer_params = server.inherited_params();
-    let is_root = patterns.iter().any(|pattern| pattern == "/*");
     // `proxy_…` directives apply to `proxy_pass` wherever they stand.
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
     let inherited_count = scope.proxy.len();
@@ -255,8 +254,16 @@ fn translate_location<'a>(
     }
     let inner: Vec<&Directive> = location.children().iter().collect();
     param_users::note(&scope.params, scope.pass, &inner, upstreams, &mut scope.notes);
-    if scope.pass.is_none() && !is_root {
-        for directive in scope.proxy.iter().skip(inherited_count) {
+    if scope.pass.is_none() {
+        // `nested::flatten` has copied the directives into the locations that this one contained.
+        let is_used = |directive: &&&Directive| {
+            let mut users = locations
+                .all
+                .iter()
+                .filter(|d| d.children().iter().any(|d| d.is("proxy_pass")));
+            users.any(|user| user.children().contains(directive))
+        };
+        for directive in scope.proxy.iter().skip(inherited_count).filter(|d| !is_used(d)) {
             let message = "the location has no `proxy_pass`";
             scope.notes.skip(directive, message);
         }
