@@ -101,8 +101,7 @@ fn names(directive: &Directive, host: &mut HostDraft) -> bool {
             .map_or(name, |(name, _)| name)
             .to_ascii_lowercase();
         if name.contains(['?', '$']) || name.trim_start_matches("*.").contains('*') {
-            // The flag has an effect only if `host.names` stays empty.
-            host.has_only_unknown_names = true;
+            host.needs_name = true;
             host.site
                 .skip(directive, "names are exact, or begin with `*.`: list them in `aliases`");
         } else if !host.names.contains(&name) {

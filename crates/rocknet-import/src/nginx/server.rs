@@ -54,8 +54,7 @@ pub(super) fn translate(
             ("listen", [address, parameters @ ..]) => listen(directive, address, parameters, &mut host),
             ("server_name", names) => {
                 names.iter().for_each(|name| server_name(directive, name, &mut host));
-                // Used only if `host.names` stays empty, because RockNet can express none of the names.
-                host.has_only_unknown_names = !names.iter().any(|name| matches!(*name, "_" | ""));
+                host.needs_name = !names.iter().any(|name| matches!(*name, "_" | ""));
             }
             ("ssl", ["on"]) => tls.all = true,
             ("http3", ["off"]) => host.site.settings.set("http3", Value::Flag(false), directive.line),
@@ -95,7 +94,7 @@ pub(super) fn translate(
         }
     }
     if let Some(directive) = block.children().iter().find(|directive| is_default(directive)) {
-        host.has_only_unknown_names = false;
+        host.needs_name = false;
         if !host.names.is_empty() {
             host.site
                 .differs(directive, "only [site.default] serves names that no other site has");
