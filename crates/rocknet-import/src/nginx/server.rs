@@ -1,7 +1,8 @@
 //! Translates a `server` block to a host.
 
+use crate::condition::Conditions;
 use crate::directive::Directive;
-use crate::document::{Document, Notes};
+use crate::document::{Document, Notes, RuleStage, SiteRule};
 use crate::hosts::{HostDraft, HostListener, HttpsRedirect};
 use crate::regex;
 use crate::value::Value;
@@ -162,7 +163,7 @@ pub(super) fn translate(
     if !certbot.is_empty() {
         https_by_certbot(&certbot, returned, &mut host);
     } else if let Some(directive) = returned {
-        return_from_server(directive, &mut host);
+        return_from_server(directive, &guard, &mut host);
     }
     if let Some(directive) = rejects {
         if host.names.is_empty() {
@@ -253,8 +254,30 @@ fn answers_all(returned: &Directive, server: &Directive, host: &HostDraft) -> bo
     is_translated && !before.any(|d| ends(d) || d.is("if") && d.children().iter().any(ends))
 }
 
-/// Translates a `return` outside of locations, which applies to every path of the server.
-fn return_from_server(directive: &Directive, host: &mut HostDraft) {
+/// Translates a `return` outside of locations, which applies to every path of the server. `guard`: alternatives under
+/// which nginx reaches it.
+fn return_from_server(directive: &Directive, guard: &[Conditions], host: &mut HostDraft) {
+    if host.site.settings.restricts() && directive.argument(0) != "403" {
+        let message = "the access control of the site applies first, and nginx returns without it";
+        host.site.differs(directive, message);
+    }
+    // `Site::order_rules` removes `last` if refusals of locations follow.
+    let is_past = |rule: &SiteRule| {
+        let ends = [" last", " break"].iter().any(|flag| rule.directive.ends_with(flag));
+        rule.has("rewrite") && rule.stage == RuleStage::Site && ends && !rule.has("last")
+    };
+    if host.site.rules.iter().any(is_past) {
+        let message =
+            "it also applies to paths that an earlier `rewrite` leads past it, because rules of locations follow";
+        host.site.differs(directive, message);
+    }
+    let is_guarded = guard.iter().any(|conditions| !conditions.is_empty());
+    if let Some(keys) = action::keys(directive, true).filter(|_| is_guarded) {
+        let every = ["/*".to_owned()];
+        action::add(directive, &mut host.site, RuleStage::Site, None, &every, guard, &keys);
+        // The rules of locations follow.
+        return host.site.rules.sort_by_key(|rule| rule.stage);
+    }
     match action::parse(directive) {
         Some(ReturnAction::Https(target)) if !host.is_tls() => host.https_redirect = Some(target),
         Some(ReturnAction::Https(target)) if !target.host.is_empty() => redirect_all(directive, &target, host),

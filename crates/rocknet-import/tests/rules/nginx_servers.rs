@@ -32,6 +32,25 @@ fn a_return_of_the_server_precedes_its_locations() {
     let import = translated("rewrite ^/a$ /b last; return 403; location /b { expires 1d; }");
     assert!(rules(&import).contains(&"respond = 403".to_owned()), "{}", import.toml);
     has(&import, "route.\"/b\"");
+    // Neither does a request reach it that ends the evaluation by `break`.
+    for (returned, expected) in [
+        ("return 403;", "respond = 403"),
+        ("return 302 /b;", "redirect = '/b'; status = 302"),
+    ] {
+        let import = translated(&format!(
+            "if ($http_x_a = b) {{ break; }} {returned} location /b {{ expires 1d; }}"
+        ));
+        let rule = format!("unless = {{ header = {{ X-A = '~^b$' }} }}; {expected}");
+        assert_eq!(rules(&import), [rule], "{}", import.toml);
+        has(&import, "route.\"/b\"");
+    }
+    // nginx returns without access control.
+    let import = translated("deny 10.0.0.1; return 200 open;");
+    assert!(
+        has_note(&import, "access control of the site applies first"),
+        "{:?}",
+        import.notes
+    );
     // The files of the site stay closed if the `return` has no counterpart.
     let import = translated("return 200 $unknown; location / { deny all; }");
     has(&import, "deny = \"all\"");
