@@ -44,9 +44,9 @@ pub(crate) struct HostDraft {
     pub tls_word: Option<&'static str>,
     /// Redirect of all requests to HTTPS, with their path; `None` if not all requests are redirected.
     pub https_redirect: Option<HttpsRedirect>,
-    /// True if RockNet cannot express a name of the host. The flag counts only if `names` stays empty: then the site
-    /// would serve every name, so it is left out.
-    pub has_only_unknown_names: bool,
+    /// True if the host is for certain names. If RockNet can express none of them, `names` stays empty, and the host is
+    /// left out, because its site would serve every name.
+    pub needs_name: bool,
     /// True if the host needs no site, because RockNet does the same by default.
     pub is_needless: bool,
 }
@@ -110,7 +110,7 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
             document.notes.append(&mut host.site.notes);
             continue;
         }
-        if host.has_only_unknown_names && host.names.is_empty() {
+        if host.needs_name && host.names.is_empty() {
             let message =
                 "the site is left out, because RockNet has no form for its names, and it would serve every name";
             host.note(NoteKind::NotTranslated, message.to_owned());

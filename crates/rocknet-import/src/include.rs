@@ -14,6 +14,10 @@ use crate::source::SourceMap;
 /// Maximum depth of included files. Configurations in use have about three levels.
 const MAX_DEPTH: usize = 8;
 
+/// Maximum depth of files in a folder that is included, as in Apache (`AP_MAX_INCLUDE_DIR_DEPTH`). Apache refuses to
+/// start with deeper folders.
+const MAX_FOLDER_DEPTH: usize = 20;
+
 /// Maximum number of bytes of all files together, so that the directives in memory have a bound.
 const MAX_TOTAL_BYTES: usize = 4 * crate::MAX_BYTES;
 
@@ -132,14 +136,13 @@ impl<'a> IncludeReader<'a> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
-            // A folder is included with its files, and with the files of two levels of folders below it. Deeper
-            // files are left out.
+            // A folder is included with the files of all folders in it.
             Some(FileKind::Directory) => {
-                let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
-                levels
-                    .into_iter()
-                    .collect::<Result<Vec<_>, _>>()
-                    .map(|levels| levels.concat())
+                let levels = (1..=MAX_FOLDER_DEPTH).map(|depth| {
+                    let below: PathBuf = std::iter::repeat_n("*", depth).collect();
+                    self.environment.matching(&path.join(below))
+                });
+                levels.collect::<Result<Vec<_>, _>>().map(|levels| levels.concat())
             }
             _ => self.environment.matching(&path),
         };

@@ -67,14 +67,14 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
         }
     }
     // Apache applies the directives outside of sections first, then the sections in the order of [`section::order`].
-    sections.sort_by_key(|section| section::order(section));
-    for section in sections {
-        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
-    }
     expires::add(&scope.take_expiry(), &mut host.site);
     let (settings, mut notes, _decides) = scope.finish();
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
+    sections.sort_by_key(|section| section::order(section));
+    for section in sections {
+        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
+    }
     listeners(block, &tls, &mut host);
     tls.verify_clients(&mut host);
     rewrite::translate(&rewrites, &mut host, &mut proxies);
@@ -101,8 +101,7 @@ fn names(directive: &Directive, host: &mut HostDraft) -> bool {
             .map_or(name, |(name, _)| name)
             .to_ascii_lowercase();
         if name.contains(['?', '$']) || name.trim_start_matches("*.").contains('*') {
-            // The flag has an effect only if `host.names` stays empty.
-            host.has_only_unknown_names = true;
+            host.needs_name = true;
             host.site
                 .skip(directive, "names are exact, or begin with `*.`: list them in `aliases`");
         } else if !host.names.contains(&name) {
