@@ -35,9 +35,10 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut scope = ApacheScope::new(context);
     // A file without hosts is read like an `.htaccess`: its rules are those of a folder.
     rewrites.is_in_folder = block.is_none();
-    // Refusals of sections follow each `RewriteRule` of the host (stage `Site`), and precede those of folders (stage
-    // `Rewrite`). Apache applies sections again to a path that a rule of a folder has rewritten, so
-    // `Site::order_rules` repeats these refusals at the end. Any stage between the two has this effect.
+    // Apache applies the `RewriteRule`s of the host first (stage `Site`), then the sections, whose refusals become rules
+    // of this stage, then the `RewriteRule`s of folders (stage `Rewrite`). `Expression` stands for any stage between the
+    // two. After a rewrite in a folder, Apache applies the sections again; for that, `Site::order_rules` adds a copy of
+    // the rules of this stage at the end.
     host.site.stage = RuleStage::Expression;
     // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {
