@@ -133,3 +133,19 @@ fn only_add_header_ends_the_inheritance_of_fields() {
         has(&import, "headers.\"ETag\" = \"\"");
     }
 }
+
+#[test]
+fn rules_before_a_redirect_to_https_have_notes() {
+    let tls = "listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c.pem; ssl_certificate_key /k.pem;";
+    for names in ["server_name a.test;", ""] {
+        let text = format!(
+            "server {{ listen 80; {names} if ($http_x_a = b) {{ return 403; }} return 301 https://$host$request_uri; }} \
+             server {{ {tls} }}"
+        );
+        let import = rocknet_import::import(Language::Nginx, "site.conf", &text).unwrap();
+        assert!(rules(&import).is_empty(), "{}", import.toml);
+        let is_noted =
+            |note: &Note| note.directive == "return 403" && note.message.contains("redirected to HTTPS first");
+        assert!(import.notes.iter().any(is_noted), "{names}: {:?}", import.notes);
+    }
+}
