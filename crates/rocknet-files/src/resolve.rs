@@ -17,7 +17,7 @@ use crate::front_controller;
 use crate::script::{self, AliasScript, NameClass, Script};
 use crate::tree::Tree;
 
-/// Target of a path.
+/// Target of a path. `relative`: path below the root of the tree.
 pub enum Target {
     /// A file.
     File { opened: OpenedFile, relative: Vec<u8> },
