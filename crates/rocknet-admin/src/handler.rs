@@ -82,6 +82,7 @@ impl<C: Control> Handler for AdminHandler<C> {
         })
     }
 
+    // A reload takes seconds, but no response of this handler has resources for early hints.
     fn may_take_long(&self) -> bool {
         false
     }
