@@ -39,7 +39,7 @@ pub(super) fn render(colour: bool, stamps: &Stamps, record: &Record<'_>, out: &m
     out.extend_from_slice(reset);
 }
 
-/// Width of the column of the method.
+/// Width of the column of the method: the length of `DELETE`.
 const METHOD_WIDTH: usize = 6;
 
 /// Returns the colour of a status.
