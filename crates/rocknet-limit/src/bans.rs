@@ -148,6 +148,7 @@ impl<R: Clone> BanTable<R> {
             let before = shard.len();
             shard.retain(|_, ban| now < ban.forgotten_at());
             let left = shard.len();
+            // Otherwise the shard would keep its memory after a flood.
             if shard.capacity() > 4 * left.max(64) {
                 shard.shrink_to_fit();
             }
@@ -191,6 +192,7 @@ fn evict<R>(shard: &mut Shard<R>) {
 fn shard_of(client: u128) -> usize {
     // The bits of IPv4 addresses are in the lower half, and those of IPv6 networks in the upper half.
     let bits = (client ^ (client >> 64)) as u64;
+    // The upper four bits of the product have 16 values.
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % SHARDS
 }
 
