@@ -257,6 +257,7 @@ impl Basic {
         }
     }
 
+    /// Returns the decision 401. `is_guess`: see [`Decision::Challenge`].
     fn challenge(&self, is_guess: bool) -> Decision {
         Decision::Challenge {
             www_authenticate: Arc::clone(&self.www_authenticate),

@@ -6,7 +6,9 @@ use super::record::Record;
 use super::stamp::Stamps;
 use super::{escape, number};
 
+/// Escape sequence of a terminal that ends colours.
 const RESET: &[u8] = b"\x1B[0m";
+/// Escape sequence of a terminal that begins dim text.
 const DIM: &[u8] = b"\x1B[2m";
 
 /// Appends `13:55:36  200  GET    /path  1.2 ms  3.4 kB`, without a newline. An unknown status is `000`, and an unknown
