@@ -127,6 +127,7 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
             .map_err(|_| status);
     }
     let (mut fields, page) = plain_error_page(status);
+    // `None`: no request is known, because the page is cached.
     apply_to_head(&tree.filters, &tree.route, None, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,

@@ -245,7 +245,8 @@ pub struct Length {
 }
 
 impl Length {
-    /// Adds an entry, and sets the position that it has without compression.
+    /// Adds an entry, and sets the position that it has without compression, because the length of its entry in the
+    /// central directory depends on the position.
     pub fn add(&mut self, entry: &mut ArchiveEntry) {
         entry.offset = self.offset;
         self.central += self.measured(|out| entry.push_central(out));

@@ -1,5 +1,5 @@
-//! Finds the files and folders of an archive: those to which the listings below its folder lead. A scan runs in short
-//! steps, so that it ends soon after its client has left, and does not occupy a thread while others wait.
+//! Finds the files and folders of an archive: those that its client can reach by listings from its folder on. A scan
+//! runs in short steps, so that it ends soon after its client has left, and does not occupy a thread while others wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -316,7 +316,7 @@ impl<A: PathAccess> Scan<A> {
     /// Adds a folder if a request for its path would list it, or its index file if it has one.
     fn add_folder(&mut self, parent: &ArchiveFolder, name: &str, relative: Vec<u8>, meta: &Meta) -> Result<(), Status> {
         let path = format!("{}{name}/", parent.path);
-        // A symbolic link to a folder above it would make the scan endless.
+        // The folder is `parent` or above it, and is reached by a symbolic link. Such a scan would never end.
         if parent.above.contains(meta) {
             return Ok(());
         }
