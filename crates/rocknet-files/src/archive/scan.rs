@@ -316,7 +316,7 @@ impl<A: PathAccess> Scan<A> {
     /// Adds a folder if a request for its path would list it, or its index file if it has one.
     fn add_folder(&mut self, parent: &ArchiveFolder, name: &str, relative: Vec<u8>, meta: &Meta) -> Result<(), Status> {
         let path = format!("{}{name}/", parent.path);
-        // The folder is `parent` or above it, and is reached by a symbolic link. Such a scan would never end.
+        // A symbolic link can lead to `parent` or to a folder above it. Following it would never end.
         if parent.above.contains(meta) {
             return Ok(());
         }
