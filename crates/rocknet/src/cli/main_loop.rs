@@ -311,6 +311,7 @@ impl MainLoop {
     /// Continues to serve after a prepared process has failed.
     fn take_back(&self, server: &Server) {
         self.leave_sockets(server, false);
+        // `&[]`: the workers of all addresses read their UDP sockets again.
         server.receive_quic(true, &[]);
         server.certificates().sessions.open();
     }
