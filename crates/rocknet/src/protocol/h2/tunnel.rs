@@ -66,6 +66,7 @@ impl<L: Link> Connection<L> {
             &config.ticks,
             deadlines,
             &mut link,
+            // No counter of sent bytes: they are counted when they are framed.
             None,
             input,
             tunnel_output,
