@@ -37,7 +37,7 @@ pub enum WorkerCommand {
         applied: mpsc::Sender<()>,
     },
     /// Closes the worker's own UDP socket, and uses this socket instead. It belongs to a listener whose address covers
-    /// the address of the worker.
+    /// that of the worker, as `*:443` covers `127.0.0.1:443`.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.
     Heartbeat(BeatNumber),

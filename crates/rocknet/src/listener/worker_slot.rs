@@ -143,7 +143,7 @@ impl WorkerSlot {
 
     /// Accepts and serves connections, and carries out commands, until the worker has stopped or failed.
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
-        // The previous worker failed while it was stopping, so no other worker is started.
+        // A worker without listening sockets is stopping. `supervise` does not restart it, so this is only a safeguard.
         if self.listeners.is_empty() {
             return LoopExit::Stopped { clean: false };
         }
