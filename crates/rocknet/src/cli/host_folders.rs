@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::event::Event;
 
-/// Interval between two checks.
+/// Interval between two checks. A check without a change mostly reads the times of a few folders only.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Age of a folder's last change above which an equal time in a later check proves that the folder has not changed.

@@ -98,6 +98,7 @@ impl WorkerSlot {
                     drop(applied);
                 }
                 Some(WorkerCommand::ReplaceQuic(other)) => self.use_quic_of(&other),
+                // A worker that waits for its restart is not hung.
                 Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                 // A worker that does not run cannot panic.
                 Some(WorkerCommand::Panic) => {}

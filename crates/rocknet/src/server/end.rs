@@ -68,6 +68,7 @@ impl Server {
             ..
         } = &self.shared;
         pool.stop(JOIN_GRACE);
+        // The snapshot holds the controllers. Dropping them begins the end of the processes of isolated libraries.
         drop(state.snapshot);
         // The registries are stopped after the last request, and the log after all other components, because they write
         // to it.

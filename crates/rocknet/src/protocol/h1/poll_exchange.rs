@@ -203,6 +203,8 @@ impl<L: Link> Connection<L> {
         let written = responder.written;
         let Poll::Ready(progress) = polled else {
             if let Some(channel) = &serving.channel {
+                // The request body may be read by another task, such as one that sends it to an upstream over HTTP/2.
+                // When that task requests a chunk, the connection is polled again.
                 channel.wake_when_wanted(context.waker());
             }
             let channel = self.await_handler(config);

@@ -156,6 +156,8 @@ impl<L: Link> Connection<L> {
                     };
                     let demand = body.supply(&mut stream);
                     if is_sending && matches!(&demand, BodyDemand::None | BodyDemand::Met) {
+                        // The request body may be read by another task, such as one that sends it to an upstream over
+                        // HTTP/2. When that task requests a chunk, the connection is polled again.
                         body.channel().wake_when_wanted(context.waker());
                     }
                     demand

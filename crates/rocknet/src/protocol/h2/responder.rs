@@ -269,6 +269,7 @@ impl Responder for H2Responder<'_> {
 
     /// Accepts an extended CONNECT with 200 (RFC 8441 §5).
     fn switch_protocol(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
+        // `false`: the head does not end the stream, because the data of the tunnel follows.
         if !self.head(Status::OK, None, &fields, false)? {
             return Ok(None);
         }
