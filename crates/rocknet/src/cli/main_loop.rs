@@ -201,8 +201,8 @@ impl MainLoop {
         self.as_reload(server, reload)
     }
 
-    /// Reloads the configuration after a folder of a host was added or removed. If the configuration on disk differs from
-    /// the loaded one, nothing is reloaded, and the folders are served after the next reload by the operator.
+    /// Reloads the configuration after a folder of a host was added or removed. If the configuration on disk differs
+    /// from the loaded one, nothing is reloaded, and the folders are served after the next reload by the operator.
     fn serve_new_folders(&self, server: &Server) {
         let snapshot = server.snapshot();
         let ConfigSource::File(main) = &self.source else { return };

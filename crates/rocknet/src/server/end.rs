@@ -22,8 +22,8 @@ const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// library has for its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
-/// Time after a handover until the store of responses on disk is closed. Until then, changes by requests in progress are
-/// recorded there.
+/// Time after a handover until the store of responses on disk is closed. Until then, changes by requests in progress
+/// are recorded there.
 const DISK_RELEASE: Duration = Duration::from_secs(30);
 
 impl Server {

@@ -146,7 +146,7 @@ impl<L: Link> Connection<L> {
             BodyEvent::Chunk(chunk) => self.put(chunk, channel),
             BodyEvent::End => channel.end(Ok(())),
             BodyEvent::Disconnected => {
-                // The request is incomplete, and the client is gone. No response has begun, so none is recorded.
+                // The request is incomplete, and the client is gone. No response has begun that could be recorded.
                 channel.end(Err(BodyError::Incomplete));
                 self.state = State::Reading;
                 self.core.close_when_taken(MAX_UNACKNOWLEDGED);

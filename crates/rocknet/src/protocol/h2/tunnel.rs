@@ -105,7 +105,8 @@ impl<L: Link> Connection<L> {
         exchange: &ActiveExchange,
         output: &mut SendQueue,
     ) {
-        // No further bytes (`0`), and the end of the stream (`true`). If the stream is gone, the failure does not matter.
+        // No further bytes (`0`), and the end of the stream (`true`). If the stream is gone, the failure does not
+        // matter.
         let _ = self.engine.queue_body(id, 0, true, output.buffer());
         if self.engine.receives_body(id) {
             // Nothing reads the data that the client still sends.
@@ -183,7 +184,8 @@ impl Link for StreamLink<'_> {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        // No further bytes (`0`), and the end of the stream (`true`). If the stream is gone, the failure does not matter.
+        // No further bytes (`0`), and the end of the stream (`true`). If the stream is gone, the failure does not
+        // matter.
         let _ = self.engine.queue_body(self.id, 0, true, self.output.buffer());
         Ok(())
     }
