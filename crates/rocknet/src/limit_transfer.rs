@@ -66,6 +66,7 @@ fn read(mut file: File) -> io::Result<Vec<u8>> {
     file.rewind()?;
     let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(size.min(MAX_TRANSFER));
+    // One byte more than the maximum, so that `Transfer::read` refuses a larger file.
     file.take(MAX_TRANSFER as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

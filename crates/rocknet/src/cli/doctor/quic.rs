@@ -15,7 +15,7 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "HTTP/3";
 
-/// Limits of the kernel for the buffers of sockets.
+/// Limits of the kernel for the buffers of sockets: the name of each, and the file that shows it.
 const LIMITS: [(&str, &str); 2] = [
     ("net.core.rmem_max", "/proc/sys/net/core/rmem_max"),
     ("net.core.wmem_max", "/proc/sys/net/core/wmem_max"),
