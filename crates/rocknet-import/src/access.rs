@@ -43,15 +43,15 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
         }
     }
     for directive in closed {
-        let message = "two lists of allowed clients apply here, so `deny = \"all\"` denies every client here: write \
-             `allow` with the clients in both";
+        let message = "two lists of allowed clients, or two logins, apply here, so `deny = \"all\"` denies every client \
+             here: write `allow` with the clients in both, or one `auth`";
         site.skip(&directive, message);
     }
 }
 
 /// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: true to add also
-/// the keys that the settings do not have. Two different lists of `allow` cannot be combined: then denies every client
-/// (`deny = "all"`) and returns false.
+/// the keys that the settings do not have. Two different values of `allow` or of `auth` cannot be combined: then denies
+/// every client (`deny = "all"`) and returns false.
 pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {
@@ -61,12 +61,13 @@ pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) ->
             Some(value) if key == "deny" => {
                 settings.set(key, union(&value, &setting.value), setting.line);
             }
-            Some(value) if key == "allow" && value != setting.value && !is_open(key, &setting.value) => {
+            Some(value)
+                if matches!(key, "allow" | "auth") && value != setting.value && !is_open(key, &setting.value) =>
+            {
                 settings.close(setting.line);
                 is_combined = false;
             }
-            // The key is not to be added, or its values need no combination. Of two values of `auth`, that of the
-            // settings stays, because a table has only one.
+            // The key is not to be added, or its values need no combination.
             _ => {}
         }
     }
@@ -151,6 +152,18 @@ mod tests {
         assert_eq!(settings.get("allow"), Some(&Value::text("10.0.0.2")));
         let mut settings = Settings::default();
         assert!(combine(&mut settings, &list("allow", &["10.0.0.2"]), false) && settings.is_empty());
+        let file = |name: &str| {
+            let mut settings = Settings::default();
+            settings.set("auth", Value::Table(vec![("file".to_owned(), Value::text(name))]), 1);
+            settings
+        };
+        let mut settings = file("/a");
+        assert!(combine(&mut settings, &file("/a"), true) && !settings.is_closed());
+        let mut off = Settings::default();
+        off.set("auth", Value::Flag(false), 1);
+        assert!(combine(&mut settings, &off, true) && settings == file("/a"));
+        assert!(combine(&mut off, &file("/a"), false) && off == file("/a"));
+        assert!(!combine(&mut settings, &file("/b"), true) && settings.is_closed());
     }
 
     #[test]

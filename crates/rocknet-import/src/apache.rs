@@ -32,6 +32,7 @@ mod test;
 mod tls;
 mod traffic;
 mod variable;
+mod version;
 
 pub(crate) use includes::ApacheIncludes;
 pub(crate) use reader::read;
@@ -129,9 +130,12 @@ fn is_shared(directive: &Directive) -> bool {
 fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) {
     for directive in tree {
         match (&directive.block, is_condition(directive)) {
+            (Some(_), true) if directive.is("IfVersion") && version::is_other(directive) => {
+                notes.unneeded(directive, "the section is for other versions than Apache 2.4");
+            }
             (Some(_), true) if !is_applied_condition(directive) => {
-                let message =
-                    "the section was left out: it is for servers without the module, or depends on a defined name";
+                let message = "the section was left out: it is for servers without the module or of another version, or depends on a \
+                     defined name";
                 match section::restricts(directive) {
                     true => notes.skip_restriction(directive, message),
                     false => notes.skip(directive, message),
@@ -156,9 +160,13 @@ fn is_condition(directive: &Directive) -> bool {
         .any(|name| directive.is(name))
 }
 
-/// Returns true for a conditional section whose directives count as if they stood outside of it, because its module,
-/// file or version is assumed to exist. A negated section and `<IfDefine>` do not count.
+/// Returns true for a conditional section whose directives count as if they stood outside of it, because its module or
+/// file is assumed to exist, or because it is for the last release of Apache 2.4. A negated section and `<IfDefine>` do
+/// not count.
 fn is_applied_condition(directive: &Directive) -> bool {
+    if directive.is("IfVersion") {
+        return version::is_last(directive);
+    }
     is_condition(directive) && !directive.argument(0).starts_with('!') && !directive.is("IfDefine")
 }
 

@@ -5,10 +5,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::document::{Document, Site};
+use crate::directive::Directive;
+use crate::document::{Document, Notes, Site};
 use crate::note::{Note, NoteKind};
 use crate::settings::Settings;
 use crate::value::Value;
+
+/// Message for hosts that only redirect to HTTPS.
+const REDIRECTED: &str = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
 
 /// Listener of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +48,9 @@ pub(crate) struct HostDraft {
     pub tls_word: Option<&'static str>,
     /// Redirect of all requests to HTTPS, with their path; `None` if not all requests are redirected.
     pub https_redirect: Option<HttpsRedirect>,
-    /// True if RockNet cannot express a name of the host. The flag counts only if `names` stays empty: then the site
-    /// would serve every name, so it is left out.
-    pub has_only_unknown_names: bool,
+    /// True if the host is for certain names. If RockNet can express none of them, `names` stays empty, and the host is
+    /// left out, because its site would serve every name.
+    pub needs_name: bool,
     /// True if the host needs no site, because RockNet does the same by default.
     pub is_needless: bool,
 }
@@ -110,7 +114,7 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
             document.notes.append(&mut host.site.notes);
             continue;
         }
-        if host.has_only_unknown_names && host.names.is_empty() {
+        if host.needs_name && host.names.is_empty() {
             let message =
                 "the site is left out, because RockNet has no form for its names, and it would serve every name";
             host.note(NoteKind::NotTranslated, message.to_owned());
@@ -193,11 +197,9 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
         }
     }
     if let Some(at) = joined {
-        host.note(
-            NoteKind::NotNeeded,
-            "sites with TLS redirect from http:// by themselves (308): `tls.redirect`".to_owned(),
-        );
+        host.note(NoteKind::NotNeeded, REDIRECTED.to_owned());
         if left.is_empty() {
+            note_rules(&mut host);
             let notes = std::mem::take(&mut host.site.notes);
             kept[at].site.notes.extend(notes);
             return None;
@@ -247,12 +249,19 @@ fn redirect_all(kept: &mut [HostDraft], host: &mut HostDraft) -> bool {
             other.tls.retain(|(key, _)| key != "redirect");
         }
     }
-    host.note(
-        NoteKind::NotNeeded,
-        "sites with TLS redirect from http:// by themselves (308): `tls.redirect`".to_owned(),
-    );
+    host.note(NoteKind::NotNeeded, REDIRECTED.to_owned());
+    note_rules(host);
     kept[first].site.notes.append(&mut host.site.notes);
     true
+}
+
+/// Notes the rules of a host that is merged into sites with TLS, which redirect before they apply rules.
+fn note_rules(host: &mut HostDraft) {
+    for rule in std::mem::take(&mut host.site.rules) {
+        let directive = Directive::new(rule.directive, Vec::new(), rule.line);
+        let message = "requests without TLS are redirected to HTTPS first; write the rule into the site with TLS";
+        host.site.differs(&directive, message);
+    }
 }
 
 /// Sets name, listeners and TLS of a site, and adds it to the document. `used`: lines of the sites by name.

@@ -14,6 +14,10 @@ use crate::source::SourceMap;
 /// Maximum depth of included files. Configurations in use have about three levels.
 const MAX_DEPTH: usize = 8;
 
+/// Maximum depth of files in a folder that is included, as in Apache (`AP_MAX_INCLUDE_DIR_DEPTH`). Apache refuses to
+/// start with deeper folders.
+const MAX_FOLDER_DEPTH: usize = 20;
+
 /// Maximum number of bytes of all files together, so that the directives in memory have a bound.
 const MAX_TOTAL_BYTES: usize = 4 * crate::MAX_BYTES;
 
@@ -27,7 +31,7 @@ pub(crate) struct IncludeRequest {
     pub path: String,
     /// True if the directive has another meaning when no file matches, so that it is kept without a note. `import x` of
     /// Caddy may name a file or a snippet; `include` of nginx and `Include` of Apache always name files.
-    pub is_uncertain: bool,
+    pub may_name_no_file: bool,
 }
 
 /// Rules of one language for the inclusion of files.
@@ -106,7 +110,7 @@ impl<'a> IncludeReader<'a> {
                             self.add(inserted);
                         }
                     }
-                    None if request.is_uncertain => self.add([directive]),
+                    None if request.may_name_no_file => self.add([directive]),
                     None => {}
                 }
                 continue;
@@ -126,26 +130,25 @@ impl<'a> IncludeReader<'a> {
         }
     }
 
-    /// Returns the files of a request. If there is no such file, returns `None`, and adds a note unless the request is
-    /// uncertain.
+    /// Returns the files of a request. If there is no such file, returns `None`, and adds a note unless the directive may
+    /// name no file.
     fn files(&mut self, directive: &Directive, request: &IncludeRequest, file: &Path) -> Option<Vec<PathBuf>> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
             Some(FileKind::File) => Ok(vec![path.clone()]),
-            // A folder is included with its files, and with the files of two levels of folders below it. Deeper
-            // files are left out.
+            // A folder is included with the files of all folders in it.
             Some(FileKind::Directory) => {
-                let levels = ["*", "*/*", "*/*/*"].map(|below| self.environment.matching(&path.join(below)));
-                levels
-                    .into_iter()
-                    .collect::<Result<Vec<_>, _>>()
-                    .map(|levels| levels.concat())
+                let levels = (1..=MAX_FOLDER_DEPTH).map(|depth| {
+                    let below: PathBuf = std::iter::repeat_n("*", depth).collect();
+                    self.environment.matching(&path.join(below))
+                });
+                levels.collect::<Result<Vec<_>, _>>().map(|levels| levels.concat())
             }
             _ => self.environment.matching(&path),
         };
         match found {
             Ok(files) if !files.is_empty() => return Some(files),
-            _ if request.is_uncertain => {}
+            _ if request.may_name_no_file => {}
             Err(error) => self.skip(directive, &error.to_string()),
             Ok(_) => {
                 // A pattern in an existing folder may match no file. A pattern with `[` is reported, because only `*`

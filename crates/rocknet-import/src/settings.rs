@@ -91,6 +91,12 @@ impl Settings {
         self.values.keys().any(|known| known.eq_ignore_ascii_case(&key))
     }
 
+    /// Removes an entry of a map, whose name may differ in case.
+    pub fn remove_entry(&mut self, map: &str, name: &str) {
+        let key = format!("{map}.{}", quoted_key(name));
+        self.values.retain(|known, _| !known.eq_ignore_ascii_case(&key));
+    }
+
     /// Denies every client, because a restriction cannot be expressed.
     pub fn close(&mut self, line: usize) {
         // RockNet refuses an `allow` with addresses beside `deny = "all"`.

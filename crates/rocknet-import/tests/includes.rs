@@ -105,6 +105,21 @@ fn apache_reads_files_folders_and_optional_files() {
 }
 
 #[test]
+fn apache_reads_files_of_all_folders_in_a_folder() {
+    let (main, deep) = ("/etc/httpd/httpd.conf", format!("/etc/httpd/sites{}", "/x".repeat(19)));
+    let site = "<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv/a\n</VirtualHost>\n";
+    let environment = files(&[
+        (main, "Include sites\n"),
+        (&format!("{deep}/b.conf"), site),
+        ("/etc/httpd/sites/a/b/c/d.conf", &site.replace("a.test", "d.test")),
+    ]);
+    let import = translated(Language::Apache, main, &environment);
+    for name in ["a.test", "d.test"] {
+        assert!(import.toml.contains(&format!("[site.\"{name}\"]")), "{}", import.toml);
+    }
+}
+
+#[test]
 fn caddy_reads_files_relative_to_each_file_with_arguments() {
     let environment = files(&[
         (

@@ -15,13 +15,13 @@ const MAX_IDLE: usize = 64;
 /// Requests in progress of one limit. Named after `limit.connections` of the configuration, which limits requests.
 #[derive(Debug, Default)]
 pub struct ConnectionTable {
-    shards: [Shard; SHARDS],
+    shards: [ConnectionShard; SHARDS],
 }
 
 /// Part of the table with a lock of its own. Its cache line is not shared with other shards.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Shard(Mutex<HashTable<Entry>>);
+struct ConnectionShard(Mutex<HashTable<Entry>>);
 
 /// A key with requests in progress.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +72,7 @@ impl ConnectionTable {
 
     /// Returns the number of requests in progress.
     pub fn in_progress(&self) -> u64 {
-        let sum = |shard: &Shard| lock(shard).iter().map(|entry| u64::from(entry.count)).sum::<u64>();
+        let sum = |shard: &ConnectionShard| lock(shard).iter().map(|entry| u64::from(entry.count)).sum::<u64>();
         self.shards.iter().map(sum).sum()
     }
 
@@ -97,7 +97,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-fn lock(shard: &Shard) -> MutexGuard<'_, HashTable<Entry>> {
+fn lock(shard: &ConnectionShard) -> MutexGuard<'_, HashTable<Entry>> {
     shard.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -208,6 +208,10 @@ fn client_id(check: &mut Check<'_>, node: &Node) -> Option<String> {
 
 /// Reports a key of `oidc` in an `auth` without `oidc`.
 pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
+    if table.node("oidc").is_some() {
+        // The table has another key that cannot be combined with `oidc`, which is reported.
+        return;
+    }
     for name in OWN_KEYS {
         if let Some(entry) = table.entries.get(name) {
             let message = format!("`{name}` has no effect without `oidc`");

@@ -136,7 +136,8 @@ pub(crate) fn target_form(names: &CaptureNames, text: &str) -> Result<(), ValueE
         Err(TemplateError { message, help }) => return Err((format!("\"{shown}\": {message}"), help)),
     };
     let path = plain.split(['?', '#']).next().unwrap_or_default();
-    if path.contains("{target}") && !plain.ends_with("{target}") {
+    let is_followed = |at: usize| at + "{target}".len() < plain.len();
+    if path.find("{target}").is_some_and(is_followed) {
         return error(
             "has text after {target}, which ends with the query of the request",
             "end it in {target}, or write {path}",
@@ -299,6 +300,9 @@ mod tests {
             ("/old/*", "{path}.html", Ok(())),
             ("/old/*", "{target}.html", Err("text after {target}")),
             ("/old/*", "/x{target}?a=1", Err("text after {target}")),
+            ("/old/*", "/x{target}?next={target}", Err("text after {target}")),
+            ("/old/*", "/x{target}{target}", Err("text after {target}")),
+            ("/old/*", "/x{target}", Ok(())),
             ("/old/*", "/login?next={target}&x", Ok(())),
             ("/old/*", "https://{user}/", Err("placeholder in its host")),
             ("/old/*", "/{status}", Err("before the response")),

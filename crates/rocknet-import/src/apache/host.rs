@@ -35,9 +35,10 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut scope = ApacheScope::new(context);
     // A file without hosts is read like an `.htaccess`: its rules are those of a folder.
     rewrites.is_in_folder = block.is_none();
-    // Refusals of sections follow each `RewriteRule` of the host (stage `Site`), and precede those of folders (stage
-    // `Rewrite`). Apache applies sections again to a path that a rule of a folder has rewritten, so
-    // `Site::order_rules` repeats these refusals at the end. Any stage between the two has this effect.
+    // Apache applies the `RewriteRule`s of the host first (stage `Site`), then the sections, whose refusals become rules
+    // of this stage, then the `RewriteRule`s of folders (stage `Rewrite`). `Expression` stands for any stage between the
+    // two. After a rewrite in a folder, Apache applies the sections again; for that, `Site::order_rules` adds a copy of
+    // the rules of this stage at the end.
     host.site.stage = RuleStage::Expression;
     // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {
@@ -67,14 +68,14 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
         }
     }
     // Apache applies the directives outside of sections first, then the sections in the order of [`section::order`].
-    sections.sort_by_key(|section| section::order(section));
-    for section in sections {
-        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
-    }
     expires::add(&scope.take_expiry(), &mut host.site);
     let (settings, mut notes, _decides) = scope.finish();
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
+    sections.sort_by_key(|section| section::order(section));
+    for section in sections {
+        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
+    }
     listeners(block, &tls, &mut host);
     tls.verify_clients(&mut host);
     rewrite::translate(&rewrites, &mut host, &mut proxies);
@@ -101,8 +102,7 @@ fn names(directive: &Directive, host: &mut HostDraft) -> bool {
             .map_or(name, |(name, _)| name)
             .to_ascii_lowercase();
         if name.contains(['?', '$']) || name.trim_start_matches("*.").contains('*') {
-            // The flag has an effect only if `host.names` stays empty.
-            host.has_only_unknown_names = true;
+            host.needs_name = true;
             host.site
                 .skip(directive, "names are exact, or begin with `*.`: list them in `aliases`");
         } else if !host.names.contains(&name) {

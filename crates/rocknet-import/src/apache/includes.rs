@@ -54,8 +54,7 @@ impl IncludeRules for ApacheIncludes<'_> {
         };
         Some(IncludeRequest {
             path,
-            // The argument is always a path, so a note reports that no file matches it.
-            is_uncertain: false,
+            may_name_no_file: false,
         })
     }
 

@@ -83,8 +83,17 @@ fn remove_needless(site: &mut Site) {
             }
         }
     }
+    let off = Value::Flag(false);
+    if site.settings.get("browse") == Some(&off) {
+        site.settings.remove("browse");
+    }
+    let is_listed = site.settings.has("browse");
     for at in (0..site.routes.len()).rev() {
-        if site.routes[at].settings.is_empty() {
+        let settings = &mut site.routes[at].settings;
+        if !is_listed && settings.get("browse") == Some(&off) {
+            settings.remove("browse");
+        }
+        if settings.is_empty() {
             site.remove_route(at);
         }
     }

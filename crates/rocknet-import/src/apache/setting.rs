@@ -188,10 +188,18 @@ impl<'c> ApacheScope<'c> {
 
     fn options(&mut self, directive: &Directive, options: &[&str]) {
         let line = directive.line;
+        let has = |name: &str| options.iter().any(|option| option.eq_ignore_ascii_case(name));
+        // Options without a sign replace all inherited ones.
+        let replaces = options.iter().any(|option| !option.starts_with(['+', '-']));
+        if has("indexes") || has("+indexes") || has("all") {
+            self.settings.set("browse", Value::Flag(true), line);
+        } else if has("-indexes") || replaces {
+            self.settings.set("browse", Value::Flag(false), line);
+        }
         for option in options {
             match option.to_ascii_lowercase().as_str() {
-                "indexes" | "+indexes" => self.settings.set("browse", Value::Flag(true), line),
-                "-indexes" | "none" | "multiviews" | "+multiviews" | "-multiviews" | "-execcgi" | "-includes" => {}
+                "indexes" | "+indexes" | "-indexes" | "none" | "multiviews" | "+multiviews" | "-multiviews"
+                | "-execcgi" | "-includes" => {}
                 "followsymlinks" | "+followsymlinks" => {
                     let message =
                         "links inside the root are followed; `symlinks = \"all\"` follows those that leave it";

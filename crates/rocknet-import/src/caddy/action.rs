@@ -173,6 +173,8 @@ fn redirect_to(
     if base.is_none() && !target.contains('?') {
         site.differs(directive, "RockNet adds the query of the request to the target");
     }
+    // Target for one pattern. With `redir /a/* https://b{uri}`, it is `https://b/a/{*}`. Only the part of the path that a
+    // `*` at the end of the pattern matches is available, as `{*}`.
     let whole = |pattern: &str| match (base, pattern.strip_suffix('*')) {
         (Some(base), Some(prefix)) if !prefix.contains('*') => Some(format!("{base}{prefix}{{*}}")),
         (Some(_), _) if pattern.contains('*') => None,
@@ -183,7 +185,7 @@ fn redirect_to(
     let Some(targets) = targets else {
         return site.skip(
             directive,
-            "the part of the path is not known for this pattern: write `redirects`",
+            "a target can contain the path only if the pattern has no `*`, or one at its end: write `redirects`",
         );
     };
     if is_plain {

@@ -43,7 +43,7 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
     }
     // The flag stays only if no address was translated. An address without a name, such as `:80`, serves every name on
     // purpose.
-    host.has_only_unknown_names &= host.listeners.is_empty();
+    host.needs_name &= host.listeners.is_empty();
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     if options.has_no_redirects && is_clear_too {
         host.tls.push(("redirect".to_owned(), Value::Flag(false)));
@@ -198,7 +198,7 @@ fn add(address: &str, site: &Directive, has_tls: bool, options: &CaddyOptions, b
     };
     let (rest, path) = rest.split_once('/').map_or((rest, ""), |(rest, path)| (rest, path));
     if !path.is_empty() || address.contains('{') {
-        host.has_only_unknown_names = true;
+        host.needs_name = true;
         return host
             .site
             .skip(site, &format!("the address {address} has a path or a placeholder"));

@@ -187,8 +187,9 @@ fn marked(replacement: &str) -> Option<String> {
     ] {
         out = out.replace(variable, &marks::marked(name));
     }
-    let has_target = out.find(&format!("{}target", MARKS.0));
-    has_target.is_none_or(|_| out.ends_with(MARKS.1)).then_some(out)
+    let target = marks::marked("target");
+    let is_at_end = out.find(&target).is_none_or(|at| at + target.len() == out.len());
+    is_at_end.then_some(out)
 }
 
 /// Adds a rule for each alternative, or notes that a rule cannot express one. `patterns`: paths of the rule. `action`:

@@ -34,6 +34,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
     let inherited = inherited.iter().filter(|d| !is_own(d)).map(|d| (*d).clone());
     original.block.get_or_insert_default().extend(inherited);
     let mut authorities = Authorities::default();
+    let mut is_page_of_server_used = false;
     let blocks = server.block.as_deref_mut().unwrap_or_default();
     for location in blocks.iter_mut().filter(|d| d.is("location")) {
         // nginx inherits `error_page` only if the location has none.
@@ -41,7 +42,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
             true => None,
             false => Some(&original),
         };
-        complete(
+        let has_page = complete(
             location,
             outer,
             &original,
@@ -50,6 +51,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
             &mut authorities,
             &mut notes,
         );
+        is_page_of_server_used |= has_page && outer.is_some();
     }
     complete(
         server,
@@ -60,6 +62,11 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
         &mut authorities,
         &mut notes,
     );
+    // The page also belongs to wrong passwords, if there are any.
+    let has_password = |block: &Directive| block.children().iter().any(|d| d.is("auth_basic_user_file"));
+    if is_page_of_server_used && !has_password(&original) && !original.children().iter().any(has_password) {
+        remove_page(server);
+    }
     if !authorities.locations.is_empty() {
         clean(server, &variables, &authorities, &mut notes);
         for location in server.block.as_deref_mut().unwrap_or_default() {
@@ -87,7 +94,7 @@ struct Authorities {
 }
 
 /// Completes the `auth_request` of a block. `outer`: the server, if the block inherits its `error_page`. Adds its
-/// authority to `authorities`.
+/// authority to `authorities`. Returns true if the page for status 401 became the page for signing in.
 fn complete(
     block: &mut Directive,
     outer: Option<&Directive>,
@@ -96,12 +103,12 @@ fn complete(
     upstreams: &Upstreams,
     authorities: &mut Authorities,
     notes: &mut Vec<Note>,
-) {
+) -> bool {
     let Some(query) = block.children().iter().find(|d| is_query(d)).cloned() else {
-        return;
+        return false;
     };
     let Some((url, location)) = authority(query.argument(0), server, variables, upstreams) else {
-        return;
+        return false;
     };
     authorities.locations.insert(location.arguments.clone());
     let passes = location.children().iter().filter(|d| d.is("proxy_pass"));
@@ -138,7 +145,17 @@ fn complete(
             ]);
             directive.arguments.extend(identity.iter().map(|name| field_name(name)));
         }
-        if found.is_some() && is_for_unauthorized(directive) {
+    }
+    if found.is_some() {
+        remove_page(block);
+    }
+    found.is_some()
+}
+
+/// Removes status 401 from each `error_page` of a block. [`clean`] removes pages without a status.
+fn remove_page(block: &mut Directive) {
+    for directive in block.block.as_deref_mut().unwrap_or_default() {
+        if is_for_unauthorized(directive) {
             directive.arguments.retain(|word| word != "401");
         }
     }

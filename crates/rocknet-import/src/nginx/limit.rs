@@ -113,8 +113,7 @@ pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: 
             false => settings.set("limit", Value::one_or_list(limits), directive.line),
         }
     }
-    // In nginx, 0 means no limit.
-    let rate = last("limit_rate").filter(|directive| !matches!(directive.argument(0), "0" | "0k" | "0m"));
+    let rate = last("limit_rate").filter(|directive| !is_off(directive));
     let after = last("limit_rate_after").map(|directive| (directive, units::size(directive.argument(0))));
     let Some(directive) = rate else {
         if let (Some((after, _)), None) = (after, last("limit_rate")) {
@@ -134,21 +133,31 @@ pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: 
     add(Value::Table(limit), settings, directive.line);
 }
 
-/// Adds the limits of a site that a location inherits in nginx: those of another kind than its own.
-pub(super) fn inherit(settings: &mut Settings, site: &Settings, line: usize) {
+/// Returns true for a `limit_rate` of 0, which means no limit in nginx.
+fn is_off(directive: &Directive) -> bool {
+    directive.is("limit_rate") && matches!(directive.argument(0).trim_end_matches(['k', 'K', 'm', 'M']), "0")
+}
+
+/// Adds the limits of an outer level that a server or location inherits in nginx: those of another kind than its own.
+/// `directives`: its directives that [`finish`] has applied, because `limit_rate 0` ends the inheritance.
+pub(super) fn inherit(directives: &[&Directive], settings: &mut Settings, outer: &Settings, line: usize) {
     let own = list(settings.get("limit").cloned());
-    if own.is_empty() {
-        // RockNet applies the limits of the site to a location without limits of its own.
+    let mut kinds: Vec<&str> = own.iter().filter_map(kind).collect();
+    if directives.iter().any(|directive| is_off(directive)) {
+        kinds.push("bandwidth");
+    }
+    let outer = list(outer.get("limit").cloned());
+    let is_inherited = |limit: &&Value| !kind(limit).is_some_and(|kind| kinds.contains(&kind));
+    let all: Vec<Value> = own.iter().chain(outer.iter().filter(is_inherited)).cloned().collect();
+    if own.is_empty() && all == outer || outer.is_empty() {
+        // RockNet applies all limits of the outer level to a place without limits of its own.
         return;
     }
-    let kinds: Vec<&str> = own.iter().filter_map(kind).collect();
-    let inherited = list(site.get("limit").cloned());
-    let inherited = inherited
-        .into_iter()
-        .filter(|limit| !kind(limit).is_some_and(|kind| kinds.contains(&kind)));
-    let mut all = own.clone();
-    all.extend(inherited);
-    settings.set("limit", Value::one_or_list(all), line);
+    let value = match all.is_empty() {
+        true => Value::Flag(false),
+        false => Value::one_or_list(all),
+    };
+    settings.set("limit", value, line);
 }
 
 /// Returns the limit, and true if it counts by client; `None` if the zone is unknown, or its key has no counterpart.
@@ -214,6 +223,50 @@ mod tests {
             assert!(import.toml.contains(expected), "{expected}: {}", import.toml);
         }
         assert!(!import.toml.contains("/b/*"), "{}", import.toml);
+    }
+
+    #[test]
+    fn a_rate_of_zero_ends_the_inheritance() {
+        let http = |outer: &str, server: &str| {
+            let text = format!(
+                "http {{ limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s; {outer} server {{ listen 80; \
+                 server_name a.test; root /s; {server} }} }}"
+            );
+            let import = crate::import(crate::Language::Nginx, "a.conf", &text).unwrap();
+            let lines = import.toml.lines().filter(|line| line.starts_with("limit = "));
+            lines
+                .map(|line| line["limit = ".len()..].to_owned())
+                .collect::<Vec<_>>()
+        };
+        let (bandwidth, rate) = ("{ bandwidth = \"10KiB/s\" }", "{ rate = \"1/s\", burst = 1 }");
+        for (outer, server, expected) in [
+            (
+                "",
+                "limit_rate 10k; location /a/ { limit_rate 0; }",
+                &[bandwidth, "false"][..],
+            ),
+            (
+                "",
+                "limit_rate 10k; limit_req zone=a; location /a/ { limit_rate 0k; }",
+                &[&format!("[{rate}, {bandwidth}]"), rate],
+            ),
+            (
+                "",
+                "location / { limit_rate 10k; } location /a/ { limit_rate 0; }",
+                &[bandwidth, "false"],
+            ),
+            ("limit_rate 10k;", "limit_rate 0;", &[]),
+            ("limit_rate 10k;", "", &[bandwidth]),
+            // Limits of another kind are inherited from `http`, too.
+            (
+                "limit_rate 10k;",
+                "limit_req zone=a;",
+                &[&format!("[{rate}, {bandwidth}]")],
+            ),
+            ("", "limit_rate 0;", &[]),
+        ] {
+            assert_eq!(http(outer, server), expected, "{outer} {server}");
+        }
     }
 
     #[test]

@@ -16,11 +16,11 @@ use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, matched, matches_well_known, patterns};
 use super::precedence::{LocationRoute, is_overridden, note_overridden, rank, selected, without_openings};
 use super::response;
-use super::restriction::is_denied;
+use super::restriction::{denied_status, is_denied};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
-use super::{cache, clients, conditional, limit, param_users};
+use super::{cache, clients, conditional, param_users};
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {
@@ -70,8 +70,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         let area = LocationArea::new(location, &patterns, locations);
         if matches!(place, LocationMatch::Expression(..)) && is_denied(location) {
             // A rule is applied before routes, as nginx prefers expressions to prefixes.
-            let returned = location.children().iter().find(|d| d.is("return"));
-            let status = returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403);
+            let status = denied_status(location);
             let keys = [("respond", Value::Number(status))];
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
             // Access control refuses requests, too, so its order makes no difference to a 403.
@@ -194,7 +193,6 @@ fn translate_location<'a>(
         .filter(|d| !(own_headers && d.is("proxy_set_header")));
     scope.proxy = inherited.copied().collect();
     scope.outer_params = server.inherited_params();
-    let is_root = patterns.iter().any(|pattern| pattern == "/*");
     // `proxy_…` directives apply to `proxy_pass` wherever they stand.
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
     let inherited_count = scope.proxy.len();
@@ -215,7 +213,7 @@ fn translate_location<'a>(
                 scope.notes.skip(directive, "clients can request the page itself, too");
             }
             ("internal", []) => scope.settings.set("internal", Value::Flag(true), directive.line),
-            ("location", _) => inner::translate(directive, patterns, &mut scope, site, upstreams),
+            ("location", _) => inner::translate(directive, patterns, &mut scope, site, locations, upstreams),
             ("if", _) => conditional::translate(directive, site, Some(area), &mut guard),
             ("limit_except", [_, ..]) => limit_except(directive, area, &mut scope, site),
             ("root", [folder]) if constant(folder).is_none() => {
@@ -228,7 +226,7 @@ fn translate_location<'a>(
         }
     }
     scope.finish(Some(server));
-    limit::inherit(&mut scope.settings, &site.settings, location.line);
+    scope.inherit_limits(&site.settings, location.line);
     cache::translate(&server.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
         // `try_files` without `$uri/` has set the empty list. It finds no folders, so nginx lists none.
@@ -242,7 +240,10 @@ fn translate_location<'a>(
     if strips {
         scope.pass_path.get_or_insert_with(|| "/".to_owned());
     }
-    if scope.settings.has_map("headers") && server.settings_have_headers(site) {
+    // Of all directives that set fields, only `add_header` ends the inheritance of its fields in nginx.
+    let is_dropped =
+        |name: &String| site.settings.has_entry("headers", name) && !scope.settings.has_entry("headers", name);
+    if !scope.added.is_empty() && server.added.iter().any(is_dropped) {
         scope.notes.differs(
             location,
             "the header fields of the site are added too; nginx drops them here",
@@ -253,8 +254,16 @@ fn translate_location<'a>(
     }
     let inner: Vec<&Directive> = location.children().iter().collect();
     param_users::note(&scope.params, scope.pass, &inner, upstreams, &mut scope.notes);
-    if scope.pass.is_none() && !is_root {
-        for directive in scope.proxy.iter().skip(inherited_count) {
+    if scope.pass.is_none() {
+        // `nested::flatten` has copied the directives into the locations that this one contained.
+        let is_used = |directive: &&&Directive| {
+            let mut users = locations
+                .all
+                .iter()
+                .filter(|d| d.children().iter().any(|d| d.is("proxy_pass")));
+            users.any(|user| user.children().contains(directive))
+        };
+        for directive in scope.proxy.iter().skip(inherited_count).filter(|d| !is_used(d)) {
             let message = "the location has no `proxy_pass`";
             scope.notes.skip(directive, message);
         }
@@ -280,13 +289,6 @@ fn limit_except(block: &Directive, area: &LocationArea, scope: &mut Scope<'_>, s
     }
     let keys = [("respond", Value::Number(403))];
     action::add(block, site, area.stage, Some(area), &area.patterns, &[test], &keys);
-}
-
-impl Scope<'_> {
-    /// Returns true if a site has header fields that its routes inherit.
-    fn settings_have_headers(&self, site: &Site) -> bool {
-        site.settings.has_map("headers") || self.settings.has_map("headers")
-    }
 }
 
 /// Returns true if a location is the page of an error status, which `errors` of the site names.

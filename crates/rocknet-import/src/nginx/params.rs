@@ -6,7 +6,7 @@ use crate::document::Notes;
 use crate::value::Value;
 
 /// Parameters with the usual values, which RockNet sets itself.
-const USUAL: [&str; 9] = [
+const USUAL: [&str; 8] = [
     "HTTPS",
     "HTTP_PROXY",
     "REDIRECT_STATUS",
@@ -15,7 +15,6 @@ const USUAL: [&str; 9] = [
     "REQUEST_SCHEME",
     "SCRIPT_NAME",
     "PATH_INFO",
-    "modHeadersAvailable",
 ];
 
 /// Returns the directive that takes a parameter, such as `fastcgi_pass` for `fastcgi_param` and for `include

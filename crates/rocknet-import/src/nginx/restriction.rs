@@ -43,6 +43,12 @@ pub(super) fn is_denied(location: &Directive) -> bool {
     location.children().iter().any(denies) && location.children().iter().all(|d| denies(d) || is_log(d))
 }
 
+/// Returns the status of a location that denies every request. nginx responds by `return` before it applies `deny`.
+pub(super) fn denied_status(location: &Directive) -> u64 {
+    let returned = location.children().iter().find(|d| d.is("return"));
+    returned.and_then(|d| d.argument(0).parse().ok()).unwrap_or(403)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

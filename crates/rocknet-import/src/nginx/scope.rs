@@ -46,6 +46,8 @@ pub(super) struct Scope<'a> {
     pub pass: Option<&'a Directive>,
     /// Path that replaces the prefix of the location in forwarded requests; `None` if the paths are not changed.
     pub pass_path: Option<String>,
+    /// Fields of `add_header`, also those that are not translated. They end the inheritance of such fields.
+    pub added: Vec<String>,
     /// Fields of `proxy_hide_header`, `fastcgi_hide_header` and `uwsgi_hide_header`, with their lines.
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
@@ -82,6 +84,7 @@ impl<'a> Scope<'a> {
             proxy: Vec::new(),
             pass: None,
             pass_path: None,
+            added: Vec::new(),
             hidden: Vec::new(),
             auth: (None, None),
             forward: None,
@@ -145,9 +148,7 @@ impl<'a> Scope<'a> {
                 );
             }
             ("autoindex", ["on"]) => self.settings.set("browse", Value::Flag(true), line),
-            ("autoindex", ["off"]) if self.level == ConfigLevel::Location => {
-                self.settings.set("browse", Value::Flag(false), line);
-            }
+            ("autoindex", ["off"]) => self.settings.set("browse", Value::Flag(false), line),
             ("limit_req" | "limit_conn", _) => limit::read(directive, &mut self.settings, &mut self.notes),
             ("limit_rate" | "limit_rate_after" | "limit_req_dry_run" | "limit_conn_dry_run", [_]) => {
                 self.limits.push(directive);
@@ -174,9 +175,7 @@ impl<'a> Scope<'a> {
             ("auth_basic_user_file", [_]) => self.auth.1 = Some(directive),
             ("allow" | "deny", [_]) => self.access.push(directive),
             ("satisfy", [word @ ("all" | "any")]) => {
-                if *word == "any" || self.level == ConfigLevel::Location {
-                    self.settings.set("satisfy", Value::text(*word), line);
-                }
+                self.settings.set("satisfy", Value::text(*word), line);
             }
             ("auth_request", ["off"] | [_, _, ..]) if self.level != ConfigLevel::Http => {
                 self.forward = Some(directive);
@@ -204,6 +203,9 @@ impl<'a> Scope<'a> {
                 self.pass(directive, upstreams);
             }
             ("gzip" | "brotli", ["on"]) => {
+                if self.level == ConfigLevel::Server {
+                    self.settings.set_default("compress", Value::Flag(true), line);
+                }
                 self.notes
                     .unneeded(directive, "compression (Brotli, Zstandard, gzip) is on by default");
             }
@@ -221,7 +223,12 @@ impl<'a> Scope<'a> {
                 self.notes.skip(directive, message);
             }
             ("types", _) if !directive.children().iter().all(|inner| inner.is("include")) => {
-                for inner in directive.children() {
+                let (includes, types): (Vec<_>, Vec<_>) =
+                    directive.children().iter().partition(|inner| inner.is("include"));
+                includes
+                    .into_iter()
+                    .for_each(|inner| self.include(inner, inner.argument(0)));
+                for inner in types {
                     for extension in &inner.arguments {
                         let value = Value::text(&inner.name);
                         self.settings.set_entry("types", &format!(".{extension}"), value, line);
@@ -274,6 +281,12 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Adds the limits that this level inherits, once [`Scope::finish`] has read its own ones. `outer`: settings of the
+    /// level that contains it.
+    pub fn inherit_limits(&mut self, outer: &Settings, line: usize) {
+        limit::inherit(&self.limits, &mut self.settings, outer, line);
+    }
+
     fn body_size(&mut self, directive: &Directive, size: &str) {
         let value = match size {
             // In nginx, 0 means no limit. RockNet always has a limit, so write a size that no body reaches.
@@ -301,17 +314,32 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Adds the settings that a server inherits from `http`. Header fields are inherited only if the server sets none.
-pub(super) fn inherit(settings: &mut Settings, shared: &Settings) {
-    let has_headers = settings.has_map("headers");
-    for (key, setting) in shared.in_order() {
-        if !(has_headers && key.starts_with("headers.")) {
-            settings.set_default(key, setting.value.clone(), setting.line);
-        }
+/// Adds the settings that a server inherits from `http`. Fields of `add_header` are inherited only if the server has no
+/// such directive. Removes the settings with the default value of RockNet, which only end the inheritance.
+pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
+    let settings = &mut server.settings;
+    let mut outer = http.settings.clone();
+    match server.added.is_empty() {
+        true => server.added.clone_from(&http.added),
+        false => http.added.iter().for_each(|name| outer.remove_entry("headers", name)),
     }
-    if shared.is_locked() {
+    for (key, setting) in outer.in_order() {
+        settings.set_default(key, setting.value.clone(), setting.line);
+    }
+    if outer.is_locked() {
         // Line 0, because no directive of the server causes this.
         settings.close(0);
+    }
+    let defaults = [
+        ("browse", Value::Flag(false)),
+        ("compress", Value::Flag(true)),
+        ("limit", Value::Flag(false)),
+        ("satisfy", Value::text("all")),
+    ];
+    for (key, default) in defaults {
+        if settings.get(key) == Some(&default) {
+            settings.remove(key);
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! Translates a `server` block to a host.
 
+mod returned;
+
 use crate::directive::Directive;
 use crate::document::{Document, Notes};
-use crate::hosts::{HostDraft, HostListener, HttpsRedirect};
+use crate::hosts::{HostDraft, HostListener};
 use crate::regex;
 use crate::value::Value;
 
-use super::action::{self, IfAction, ReturnAction};
+use self::returned::{
+    answers_all, https_by_certbot, redirect_all, redirect_of_root, return_from_server, whole_redirect,
+};
+use super::action::{self, IfAction};
 use super::place::{LocationMatch, Locations};
-use super::restriction::refuses;
 use super::scope::{ConfigLevel, Scope, inherit};
 use super::tls::TlsDraft;
 use super::try_files;
@@ -40,8 +44,7 @@ pub(super) fn translate(
     let locations = Locations::collect(block);
     let mut tls = TlsDraft::default();
     // The directives `return` and `ssl_reject_handshake`, and the redirects of certbot, are translated at the end.
-    let mut returned = redirect_of_root(&locations);
-    let is_redirected = returned.is_some();
+    let mut returned: Option<&Directive> = None;
     let mut rejects = None;
     let mut certbot = Vec::new();
     // Alternatives under which the directives of rewriting apply: at first always, by one alternative without
@@ -55,12 +58,17 @@ pub(super) fn translate(
             ("listen", [address, parameters @ ..]) => listen(directive, address, parameters, &mut host),
             ("server_name", names) => {
                 names.iter().for_each(|name| server_name(directive, name, &mut host));
-                // Used only if `host.names` stays empty, because RockNet can express none of the names.
-                host.has_only_unknown_names = !names.iter().any(|name| matches!(*name, "_" | ""));
+                host.needs_name = !names.iter().any(|name| matches!(*name, "_" | ""));
             }
             ("ssl", ["on"]) => tls.all = true,
             ("http3", ["off"]) => host.site.settings.set("http3", Value::Flag(false), directive.line),
             ("ssl_reject_handshake", ["on"]) => rejects = Some(directive),
+            // nginx evaluates these in the order of the file, and responds by the first `return`.
+            ("return" | "rewrite" | "if", _) if returned.is_some() => {
+                scope
+                    .notes
+                    .unneeded(directive, "an earlier `return` responds to every request");
+            }
             ("return", _) => returned = Some(directive),
             ("rewrite", _) if whole_redirect(directive).is_some() => {
                 https_rewrite = whole_redirect(directive).map(|target| (directive, target));
@@ -90,7 +98,7 @@ pub(super) fn translate(
         }
     }
     if let Some(directive) = block.children().iter().find(|directive| is_default(directive)) {
-        host.has_only_unknown_names = false;
+        host.needs_name = false;
         if !host.names.is_empty() {
             host.site
                 .differs(directive, "only [site.default] serves names that no other site has");
@@ -106,7 +114,8 @@ pub(super) fn translate(
         .iter()
         .filter(|d| !own.iter().any(|other| other.name == d.name));
     scope.caches = outer.copied().chain(own.iter().copied()).collect();
-    inherit(&mut scope.settings, &shared.settings);
+    scope.inherit_limits(&shared.settings, block.line);
+    inherit(&mut scope, shared);
     scope.remove_hidden(shared);
     errors_to(document, &mut scope);
     scope.move_globals(document);
@@ -132,7 +141,16 @@ pub(super) fn translate(
             (true, false) => redirect_all(directive, &target, &mut host),
         }
     }
-    if is_redirected && !host.is_tls() {
+    // nginx evaluates a `return` of the server before it selects a location.
+    let is_answered = certbot.is_empty() && returned.is_some_and(|returned| answers_all(returned, block, &host));
+    let root_redirect = redirect_of_root(&locations).filter(|_| returned.is_none() && !host.is_tls());
+    if is_answered {
+        for location in &locations.all {
+            host.site
+                .unneeded(location, "the `return` of the server responds to every request");
+        }
+    } else if root_redirect.is_some() {
+        returned = root_redirect;
         let message = "RockNet serves challenges of certificate authorities itself";
         locations
             .all
@@ -143,16 +161,12 @@ pub(super) fn translate(
             });
     } else {
         location::translate(&locations, &mut host.site, &scope, upstreams);
-        if is_redirected {
-            // The `return` belongs to `location /`, and has been translated with it.
-            returned = None;
-        }
     }
     host.site.order_rules();
     if !certbot.is_empty() {
         https_by_certbot(&certbot, returned, &mut host);
     } else if let Some(directive) = returned {
-        return_from_server(directive, &mut host);
+        return_from_server(directive, &guard, &mut host);
     }
     if let Some(directive) = rejects {
         if host.names.is_empty() {
@@ -168,99 +182,10 @@ pub(super) fn translate(
     host
 }
 
-/// Returns the `return` of `location /` that redirects to HTTPS, if other locations are only for challenges of
-/// certificate authorities.
-fn redirect_of_root<'a>(locations: &Locations<'a>) -> Option<&'a Directive> {
-    let is_challenge =
-        |location: &&&Directive| location.arguments.iter().any(|word| word.contains("/.well-known/acme"));
-    let mut others = locations.all.iter().filter(|location| !is_challenge(location));
-    let (root, None) = (others.next()?, others.next()) else {
-        return None;
-    };
-    let [returned] = root.children() else { return None };
-    let is_redirect = returned.is("return") && matches!(action::parse(returned), Some(ReturnAction::Https(_)));
-    (root.words() == ["/"] && is_redirect).then_some(returned)
-}
-
-/// Returns the redirect of a `rewrite` that redirects every path to HTTPS, as `return` does; `None` for other rewrites.
-fn whole_redirect(directive: &Directive) -> Option<HttpsRedirect> {
-    let [expression, target, flag @ ("permanent" | "redirect")] = directive.words()[..] else {
-        return None;
-    };
-    let status = if flag == "permanent" { "301" } else { "302" };
-    let target = target.trim_end_matches('?');
-    let target = match expression {
-        "^" | ".*" | "^.*$" | "^.*" => target.to_owned(),
-        "^(.*)$" | "^(.*)" | "(.*)" => format!("{}$request_uri", target.strip_suffix("$1")?),
-        "^/(.*)$" | "^/(.*)" => format!("{}$request_uri", target.strip_suffix("/$1")?),
-        _ => return None,
-    };
-    let synthetic = Directive::new("return", vec![status.to_owned(), target], directive.line);
-    match action::parse(&synthetic)? {
-        ReturnAction::Https(to) => Some(to),
-        _ => None,
-    }
-}
-
 /// Returns true for a `listen` that makes its server the default one, which serves names that no other server has.
 fn is_default(directive: &Directive) -> bool {
     let is_default = |word: &String| matches!(word.as_str(), "default_server" | "default");
     directive.is("listen") && directive.arguments.iter().any(is_default)
-}
-
-/// Translates the redirects of certbot: an `if` for each name, then `return 404`. `certbot` holds each `if` with its
-/// name and status; `returned` is the `return` after them.
-fn https_by_certbot(certbot: &[(&Directive, &str, u64)], returned: Option<&Directive>, host: &mut HostDraft) {
-    host.https_redirect = Some(HttpsRedirect {
-        host: String::new(),
-        status: certbot[0].2,
-    });
-    let covers_all = host
-        .names
-        .iter()
-        .all(|name| certbot.iter().any(|(_, covered, _)| covered == name));
-    if !covers_all {
-        let message = "every name of the server is redirected to HTTPS, not only this one";
-        host.site.differs(certbot[0].0, message);
-    }
-    if let Some(directive) = returned {
-        host.site
-            .unneeded(directive, "names without a site get 404 by themselves");
-    }
-}
-
-/// Translates a `return` outside of locations, which applies to every path of the server.
-fn return_from_server(directive: &Directive, host: &mut HostDraft) {
-    match action::parse(directive) {
-        Some(ReturnAction::Https(target)) if !host.is_tls() => host.https_redirect = Some(target),
-        Some(ReturnAction::Https(target)) if !target.host.is_empty() => redirect_all(directive, &target, host),
-        Some(ReturnAction::Redirect { target, status }) => {
-            if !target.contains("{*}") {
-                host.site
-                    .differs(directive, "RockNet adds the query of the request to the target");
-            }
-            host.site.redirect("/*", &target, status, directive.line);
-        }
-        Some(ReturnAction::Respond { status, body }) if !(300..400).contains(&status) => {
-            let mut keys = vec![("respond", Value::Number(status))];
-            keys.extend(body.map(|body| ("body", Value::Text(body))));
-            host.site.rule(directive, keys);
-        }
-        _ if refuses(directive) => {
-            host.site.settings.close(directive.line);
-            host.site.differs(directive, "clients get 403, without the text");
-        }
-        _ => host.site.skip(
-            directive,
-            "write a rule, [[site.\"…\".rule]], with `redirect` or `respond`",
-        ),
-    }
-}
-
-/// Redirects every path of a site with TLS to another host.
-fn redirect_all(directive: &Directive, to: &HttpsRedirect, host: &mut HostDraft) {
-    let target = format!("https://{}/{{*}}", to.host);
-    host.site.redirect("/*", &target, to.status, directive.line);
 }
 
 /// Translates an `if` that has a form of its own.

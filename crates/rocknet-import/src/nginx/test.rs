@@ -16,9 +16,9 @@ pub(super) fn conditions(block: &Directive) -> Option<Vec<Conditions>> {
         return existence(subject, rest);
     }
     if rest.is_empty() {
-        // A variable alone: in nginx, its value is neither empty nor `0`. The condition does not exclude `0`.
+        // A variable alone: in nginx, its value is neither empty nor `0`.
         let (map, name) = entry(subject)?;
-        return Some(vec![vec![Condition::entry(map, &name, "~.")]]);
+        return Some(vec![vec![Condition::entry(map, &name, "~[^0]|..")]]);
     }
     let (operator, pattern) = rest.split_once(' ').unwrap_or((rest, ""));
     let pattern = pattern.trim();
@@ -233,7 +233,7 @@ mod tests {
                 "$http_user_agent = ''",
                 Some("{ unless = { header = { User-Agent = \"~.\" } } }"),
             ),
-            ("$cookie_beta", Some("{ cookie = { beta = \"~.\" } }")),
+            ("$cookie_beta", Some("{ cookie = { beta = \"~[^0]|..\" } }")),
             ("$arg_page = 2", Some("{ query = { page = \"~^2$\" } }")),
             ("-f $request_filename", Some("{ exists = \"file\" }")),
             ("!-d $request_filename", Some("{ exists = [\"file\", \"nothing\"] }")),

@@ -139,6 +139,10 @@ fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Up
             scope.notes.differs(inner, message);
             continue;
         }
+        if inner.is("rewrite") {
+            let message = "write [[site.\"…\".rule]] with `exists = \"nothing\"` and `rewrite`";
+            scope.notes.skip(inner, message);
+        }
         if inner.name.starts_with("proxy_") && inner.name != "proxy_pass" {
             scope.read(inner, upstreams);
         }
@@ -146,7 +150,7 @@ fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Up
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
     let has_pass = !passes.is_empty();
     for inner in others.into_iter().chain(passes) {
-        // The first loop has read the `proxy_…` directives, and each `rewrite` to `/index.php`. Others are ignored.
+        // The first loop has read the `proxy_…` directives and each `rewrite`.
         let is_done = inner.is("rewrite") || inner.name.starts_with("proxy_") && inner.name != "proxy_pass";
         if !is_done && !scope.collect_named(inner) {
             scope.read(inner, upstreams);

@@ -84,3 +84,32 @@ fn grpc_needs_no_scheme() {
         assert!(has_note(&import, message), "{directive}: {:?}", import.notes);
     }
 }
+
+#[test]
+fn parameters_that_only_some_applications_know_are_passed_on() {
+    let app = "location /app/ { fastcgi_pass 127.0.0.1:9000; fastcgi_param modHeadersAvailable true; }";
+    has(&translated_nginx(app), "params = { modHeadersAvailable = \"true\" }");
+}
+
+#[test]
+fn directives_of_proxies_without_a_proxy_have_notes() {
+    for (path, more, is_noted) in [
+        ("/", "", true),
+        ("/a/", "", true),
+        ("/", "proxy_pass http://b;", false),
+        ("/", "try_files $uri @b;", false),
+        ("/", "location /a/ { proxy_pass http://b; }", false),
+        ("/a/", "location /a/b/ { proxy_pass http://b; }", false),
+        ("/", "location /a/ { expires 1d; }", true),
+    ] {
+        let import = translated_nginx(&format!(
+            "location {path} {{ proxy_set_header X-A b; {more} }} location @b {{ proxy_pass http://b; }}"
+        ));
+        assert_eq!(
+            has_note(&import, "has no `proxy_pass`"),
+            is_noted,
+            "{path} {more}: {:?}",
+            import.notes
+        );
+    }
+}

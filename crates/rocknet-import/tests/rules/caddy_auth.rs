@@ -142,3 +142,21 @@ fn caches_are_those_of_their_places() {
     assert!(!import.toml.contains("cache ="), "{}", import.toml);
     assert!(has_note(&import, "routes match paths only"), "{:?}", import.notes);
 }
+
+#[test]
+fn two_logins_close_a_place() {
+    let hash = "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG";
+    let login = |user: &str, path: &str| format!("basic_auth {path} {{\n{user} {hash}\n}}");
+    let handle = |inner: &str| format!("handle /a/* {{\n{inner}\nroot * /a\nfile_server\n}}");
+    // Caddy requires both logins, which a client can only have if they have a user in common.
+    for text in [
+        format!("{}\n{}", login("bob", ""), handle(&login("ann", ""))),
+        format!("{}\n{}", login("bob", "/a/*"), login("ann", "/a/b/*")),
+    ] {
+        let import = translated("", &text);
+        has(&import, "deny = \"all\"");
+        assert!(has_note(&import, "two logins"), "{:?}", import.notes);
+    }
+    let import = translated("", &format!("{}\n{}", login("bob", ""), handle(&login("bob", ""))));
+    assert!(!import.toml.contains("deny = "), "{}", import.toml);
+}

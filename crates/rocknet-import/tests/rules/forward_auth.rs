@@ -372,3 +372,20 @@ fn a_variable_whose_name_begins_an_address_is_kept() {
             .any(|note| note.directive.starts_with("set $to_auth"))
     );
 }
+
+#[test]
+fn the_page_of_a_server_belongs_to_the_query_of_a_location() {
+    let server = |more: &str| {
+        translated(&format!(
+            "error_page 401 =302 https://l.test/; location = /verify {{ internal; proxy_pass http://a:1; }} location /a/ {{ \
+             auth_request /verify; }} {more}"
+        ))
+    };
+    let has_page_note = |import: &Import| import.notes.iter().any(|note| note.directive.starts_with("error_page"));
+    let import = server("");
+    has(&import, "sign_in = \"https://l.test/\"");
+    assert!(!has_page_note(&import), "{:?}", import.notes);
+    // nginx redirects clients without a password, too.
+    let import = server("location /b/ { auth_basic x; auth_basic_user_file /u; }");
+    assert!(has_page_note(&import), "{:?}", import.notes);
+}

@@ -7,6 +7,7 @@ mod caddy_auth;
 mod forward_auth;
 mod nginx;
 mod nginx_refusals;
+mod nginx_servers;
 mod redirects;
 mod restrictions;
 mod scripts;

@@ -1,8 +1,8 @@
 //! Tests of the rules and settings that `rewrite`, `if`, `return` and locations of nginx become.
 
-use rocknet_import::{Language, import};
+use rocknet_import::{Language, Note, import};
 
-use crate::support::{has_note, is_any_weakened, is_weakened, rules, translated_nginx as translated};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, rules, translated_nginx as translated};
 
 #[test]
 fn rewrites_in_locations_are_limited_to_them() {
@@ -277,4 +277,32 @@ fn caches_apply_where_nginx_has_them() {
         "{}",
         import.toml
     );
+}
+
+#[test]
+fn the_target_of_a_request_only_ends_a_rewrite() {
+    for (replacement, expected) in [
+        ("/x$request_uri", &["rewrite = '/x{target}'; last = true"][..]),
+        ("/x$request_uri$uri", &[]),
+        ("/x$request_uri$request_uri", &[]),
+        ("/x$request_uri/", &[]),
+    ] {
+        let import = translated(&format!("rewrite ^ {replacement} last;"));
+        assert_eq!(rules(&import), expected, "{replacement}");
+        assert_eq!(
+            has_note(&import, "has no counterpart"),
+            expected.is_empty(),
+            "{:?}",
+            import.notes
+        );
+    }
+}
+
+#[test]
+fn files_in_a_block_of_types_are_no_types() {
+    let import = translated("types { include mime.types; text/x y z; include more.types; }");
+    has(&import, "types.\".y\" = \"text/x\"\ntypes.\".z\" = \"text/x\"\n");
+    assert!(!import.toml.contains("\"include\""), "{}", import.toml);
+    let is_noted = |note: &Note| note.directive == "include more.types" && note.message.contains("was not read");
+    assert!(import.notes.iter().any(is_noted), "{:?}", import.notes);
 }

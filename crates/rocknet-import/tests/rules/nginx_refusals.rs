@@ -285,6 +285,15 @@ fn inner_expressions_may_begin_in_the_prefix() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("unless"), "{found:?}");
     }
+    for (refusal, status) in [
+        ("return 404;", 404),
+        ("return 444;", 444),
+        ("deny all; return 404;", 404),
+    ] {
+        let import = translated(&format!("location /app/ {{ location ~ /config {{ {refusal} }} }}"));
+        let expected = format!("path = '~^/app(?:/.*?)?(?:/config)'; respond = {status}; resolved = true");
+        assert_eq!(rules(&import), [expected]);
+    }
     // The index of a folder is refused, too.
     assert!(rules(&inner("\\.html$"))[0].ends_with("respond = 403; resolved = true"));
     assert!(rules(&inner("\\.secret$"))[0].ends_with("respond = 403"));

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Language, NoteKind};
 
-use crate::support::{is_any_weakened, is_weakened, rules, translated_apache};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, rules, translated_apache};
 
 #[test]
 fn an_engine_that_is_off_in_a_folder_keeps_the_rules_of_the_host() {
@@ -50,4 +50,66 @@ fn refusals_of_sections_without_a_counterpart_are_marked() {
     }
     let import = translated_apache("<If \"%{HTTP_HOST} == 'a'\">\nRedirect 302 / https://b.test/\n</If>");
     assert!(!is_any_weakened(&import), "{:?}", import.notes);
+}
+
+#[test]
+fn sections_of_versions_are_those_of_apache_2_4() {
+    let import = translated_apache(
+        "<Location /a>\n<IfVersion < 2.4>\nAllow from all\n</IfVersion>\n<IfVersion >= 2.4>\nRequire ip \
+         10.0.0.0/8\n</IfVersion>\n</Location>",
+    );
+    has(&import, "allow = \"10.0.0.0/8\"");
+    assert!(
+        has_note(&import, "other versions than Apache 2.4") && !is_any_weakened(&import),
+        "{:?}",
+        import.notes
+    );
+    // The release is unknown, so the section may restrict access.
+    let import =
+        translated_apache("<IfVersion < 2.4.26>\n<Location /a>\nRequire all denied\n</Location>\n</IfVersion>");
+    assert!(is_any_weakened(&import), "{:?}", import.notes);
+}
+
+#[test]
+fn sections_replace_settings_of_their_host() {
+    for (host, section, expected, absent) in [
+        ("Options Indexes", "Options -Indexes", "", "browse"),
+        ("Options Indexes", "Options FollowSymLinks", "", "browse"),
+        ("Options Indexes", "Options None", "", "browse"),
+        (
+            "Options Indexes",
+            "Options +FollowSymLinks",
+            "browse = true",
+            "browse = false",
+        ),
+        ("Options -Indexes", "Options All", "browse = true", "browse = false"),
+        (
+            "Header set X-A host",
+            "Header set X-A section",
+            "\"X-A\" = \"section\"",
+            "host",
+        ),
+        (
+            "DirectoryIndex a.html",
+            "DirectoryIndex b.html",
+            "index = \"b.html\"",
+            "a.html",
+        ),
+    ] {
+        for text in [
+            format!("{host}\n<Directory /srv>\n{section}\n</Directory>"),
+            format!("<Directory /srv>\n{section}\n</Directory>\n{host}"),
+        ] {
+            let import = translated_apache(&text);
+            let toml: String = import
+                .toml
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            assert!(toml.contains(expected) && !toml.contains(absent), "{text}: {toml}");
+        }
+    }
+    let import = translated_apache("Options Indexes\n<Directory /srv/a>\nOptions -Indexes\n</Directory>");
+    has(&import, "route.\"/a/*\"]\nbrowse = false");
 }

@@ -117,7 +117,7 @@ impl Guard for AccessGuard {
         match &self.authenticator {
             None => granted,
             // The address admits the request. If `Authenticator::anonymous` changes it, the slow path has to do that.
-            Some(authenticator) if granted.is_some() => granted.filter(|_| !authenticator.changes_requests()),
+            Some(authenticator) if granted.is_some() => granted.filter(|_| !authenticator.changes_anonymous_requests()),
             Some(authenticator) if self.access.admits_address(client) => authenticator.admit_cached(context),
             Some(_) => None,
         }

@@ -23,7 +23,7 @@ pub(super) trait Authenticator: Send + Sync {
 
     /// Returns true if [`anonymous`](Self::anonymous) can change a request, for instance by removing fields of the
     /// client. The worker cache then leaves requests that an address admits to the slow path, which applies the change.
-    fn changes_requests(&self) -> bool {
+    fn changes_anonymous_requests(&self) -> bool {
         true
     }
 }

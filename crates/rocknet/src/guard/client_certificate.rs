@@ -64,9 +64,9 @@ impl Authenticator for CertificateGuard {
         self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
-    /// False, because [`anonymous`](Authenticator::anonymous) changes nothing here: a request that its address admits
-    /// gets no fields, and `anonymity.rs` removes those that its client must not send.
-    fn changes_requests(&self) -> bool {
+    /// Returns false: a request that is admitted by the address of its client (`satisfy = "any"`) gets no fields from a
+    /// certificate. The guard of `anonymity.rs` removes fields of the client that have the names of `headers`.
+    fn changes_anonymous_requests(&self) -> bool {
         false
     }
 }

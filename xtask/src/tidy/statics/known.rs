@@ -66,6 +66,11 @@ pub const MUTABLE: &[Listed] = &[
         reason: "origin of the process's clock, set once",
     },
     Listed {
+        file: "crates/rocknet-io/src/uptime/portable.rs",
+        name: "ORIGIN",
+        reason: "origin of the clock of systems without one in nanoseconds, set once",
+    },
+    Listed {
         file: "crates/rocknet-log/src/throttle.rs",
         name: "NEXT",
         reason: THROTTLE,

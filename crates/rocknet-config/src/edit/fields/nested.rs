@@ -98,6 +98,8 @@ impl Editor {
             Item::Value(Value::InlineTable(mut users)) => {
                 let mut long = InlineTable::new();
                 std::mem::swap(long.decor_mut(), users.decor_mut());
+                // The space before `}`, which the next value takes over.
+                users.decor_mut().set_suffix(" ");
                 long.insert(USERS, Value::InlineTable(users));
                 Item::Value(Value::InlineTable(long))
             }

@@ -1,8 +1,8 @@
 //! Translates locations with regular expressions inside other locations.
 
 use super::super::php;
-use super::super::place::{CaseMode, LocationMatch, literal, matched, regex_of};
-use super::super::restriction::{is_denied, restricts};
+use super::super::place::{CaseMode, LocationMatch, Locations, literal, matched, regex_of};
+use super::super::restriction::{denied_status, is_denied, restricts};
 use super::super::scope::Scope;
 use super::super::upstream::Upstreams;
 use super::action;
@@ -19,6 +19,7 @@ pub(super) fn translate(
     patterns: &[String],
     scope: &mut Scope<'_>,
     site: &mut Site,
+    locations: &Locations<'_>,
     upstreams: &Upstreams,
 ) {
     let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
@@ -38,7 +39,12 @@ pub(super) fn translate(
         _ => None,
     };
     if let Some((regex, outside)) = refusal {
-        let keys = [("respond", Value::Number(403))];
+        let status = denied_status(directive);
+        // Access control refuses requests, too, so its order makes no difference to a 403.
+        if status != 403 {
+            locations.note_access_first(directive, site);
+        }
+        let keys = [("respond", Value::Number(status))];
         let exceptions = outside.map(|paths| Condition::new("path", Value::text(paths)).negated_if(true));
         let tests = [exceptions.into_iter().collect()];
         return action::add(directive, site, RuleStage::Expression, None, &[regex], &tests, &keys);

@@ -36,6 +36,7 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) fn add_header(&mut self, directive: &'a Directive, name: &str, value: &str, rest: &[&str]) {
+        self.added.push(name.to_owned());
         let Some(translated) = placeholder::from_nginx(value, template::Scope::Response) else {
             let message = "a variable has no placeholder: docs/placeholders.md lists those that have";
             return self.notes.skip(directive, message);
