@@ -154,8 +154,8 @@ impl Access {
         self.any_suffices || self.addresses.admit(client)
     }
 
-    /// Returns true if requests need authentication, by password or otherwise, so that shared caches must not store their
-    /// responses (RFC 9111 §3.5).
+    /// Returns true if requests need authentication, by password or otherwise, so that shared caches must not store
+    /// their responses (RFC 9111 §3.5).
     pub fn needs_password(&self) -> bool {
         !matches!(self.auth, Authentication::Open)
     }
@@ -257,6 +257,7 @@ impl Basic {
         }
     }
 
+    /// Returns the decision 401. `is_guess`: see [`Decision::Challenge`].
     fn challenge(&self, is_guess: bool) -> Decision {
         Decision::Challenge {
             www_authenticate: Arc::clone(&self.www_authenticate),

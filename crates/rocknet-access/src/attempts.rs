@@ -299,7 +299,7 @@ impl Guesses {
     }
 }
 
-/// Returns the key of a client.
+/// Returns the key of a client. All clients of Unix sockets share a key, which no address has.
 fn key(client: Client) -> u128 {
     match client {
         Client::Unix => u128::MAX,

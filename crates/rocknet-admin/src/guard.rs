@@ -82,6 +82,7 @@ impl SentContent {
 ///
 /// Fails with status 403 because of the host or the page, or 415 because of the media type.
 pub fn check(request: &Request<'_>, content: SentContent, hosts: &AllowedHosts) -> Result<Origin, ApiError> {
+    // `false`: no other site may link to the address.
     check_site(request, content, hosts, false)
 }
 

@@ -82,6 +82,7 @@ impl<C: Control> Handler for AdminHandler<C> {
         })
     }
 
+    // A reload takes seconds, but no response of this handler has resources for early hints.
     fn may_take_long(&self) -> bool {
         false
     }
@@ -141,6 +142,7 @@ impl<C: Control> Shared<C> {
     async fn reply(&self, mut exchange: Exchange) -> Result<Content, Rejected> {
         let request = exchange.request.view();
         let method = exchange.request.view().method.as_str().unwrap_or_default();
+        // `false`: the API accepts no forms.
         let content = SentContent::new(!exchange.body.is_empty(), false);
         let origin = guard::check(&request, content, self.hosts())?;
         let permission = self.permission(&exchange, origin).await?;

@@ -277,7 +277,8 @@ impl Shared {
         self.ready_low.notify_all();
     }
 
-    /// Number of additional threads for low priority; 0 if one thread serves all priorities.
+    /// Number of additional threads for low priority: half of the others (docs/decisions/0012-low-priority.md), and 0
+    /// if one thread serves all priorities.
     fn low_threads(&self) -> usize {
         self.threads / 2
     }
@@ -389,6 +390,7 @@ impl Drop for ThreadSlot {
                 state.count(priority, TaskOutcome::Panicked);
                 true
             }
+            // Not expected, because nothing panics between two jobs.
             ThreadStage::Waiting => true,
             ThreadStage::NotStarted | ThreadStage::Finished => false,
         };

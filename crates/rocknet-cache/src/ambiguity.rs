@@ -18,8 +18,9 @@ pub fn is_ambiguous(request: &Request<'_>, template: &Template) -> bool {
     })
 }
 
-/// Returns false if the query lacks the parameter, or has it once, in the same spelling and with a value. A name that
-/// has to be decoded makes every query ambiguous.
+/// Returns false if the query lacks the parameter, or has it once, in the same spelling and with a value. Another
+/// parameter makes the query ambiguous if its name differs only by case, or has bytes that an application may decode
+/// or replace.
 fn is_parameter_ambiguous(query: &[u8], name: &[u8]) -> bool {
     // Some applications separate parameters by `;`.
     if query.contains(&b';') {
@@ -84,7 +85,7 @@ fn is_field_ambiguous(fields: &Fields<'_>, name: &[u8]) -> bool {
 }
 
 /// Returns true if some applications may read two names as the same. They do not distinguish letters by case, or `-`,
-/// `.` and ` ` from `_`. They decode `%`, so a name with `%` counts as the same.
+/// `.`, ` ` and `+` from `_`. They decode `%`, so a name with `%` counts as the same.
 fn is_like(found: &[u8], name: &[u8]) -> bool {
     let plain = |byte: &u8| match byte {
         b'-' | b'.' | b' ' | b'+' => b'_',

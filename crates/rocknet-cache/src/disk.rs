@@ -50,7 +50,7 @@ use crate::stored::StoredResponse;
 pub(crate) use self::record::decode_any;
 pub use self::sites::SiteDiskUsage;
 
-/// Number of threads that read. They are not those of the pool for files, which must not wait for this disk.
+/// Number of threads that read. They are not those of the pool for files, so that a slow disk does not stop that pool.
 const READERS: usize = 8;
 
 /// Maximum number of reads that wait or are in progress. A disk that does not respond costs no more memory.
@@ -84,7 +84,7 @@ pub struct DiskUsage {
     pub skipped: u64,
     /// Responses that were dropped because their site has exceeded its quota.
     pub trimmed: u64,
-    /// Lookups that did not wait for the disk, because it is busy.
+    /// Reads that were not started or were given up, because the disk was busy or no memory was free.
     pub busy: u64,
     /// Failed reads and writes, and damaged records.
     pub errors: u64,
@@ -223,7 +223,7 @@ impl DiskStore {
         self.shared.stats.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a lookup that did not wait for the disk.
+    /// Counts a read that was not started or was given up.
     pub(crate) fn count_busy(&self) {
         self.shared.stats.busy.fetch_add(1, Ordering::Relaxed);
     }

@@ -39,6 +39,7 @@ const PRECONDITIONS: [&[u8]; 4] = [
 pub(crate) async fn call(cached: &CachedRoute, exchange: Exchange) -> HandlerOutput {
     let response = {
         let request = exchange.request.view();
+        // `false`: a request with a body bypasses the cache.
         cached.inner.handle_now(&by_reference(&exchange, &request, false))
     };
     match response {
@@ -145,7 +146,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
     let has_preconditions = PRECONDITIONS
         .iter()
         .any(|name| request.fields.by_name(name).next().is_some());
-    // Needed if the validation fails in a way that says nothing about the current response.
+    // Needed if a 304 names another entity tag than the stored response has.
     let repeated = stored.is_some().then(|| copy(&exchange));
     if !keeps_preconditions {
         exchange.request = validating(&original, has_preconditions, stored.as_deref());
@@ -289,6 +290,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
             }
             drop(leader);
             add_status(&mut response, status(false, Some(not_stored.as_str())));
+            // The server sends the named file instead, and evaluates the preconditions for it.
             if not_stored == NotStored::NamesFile {
                 return HandlerOutput::Response(response);
             }

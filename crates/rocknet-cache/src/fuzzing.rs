@@ -16,7 +16,8 @@ pub fn cache_control(value: &[u8]) {
     );
 }
 
-/// Parses any bytes as a record of the responses on disk, and checks that accepted values can be written and read again.
+/// Parses any bytes as a record of the responses on disk, and checks that accepted values can be written and read
+/// again.
 pub fn disk_record(bytes: &[u8]) {
     crate::disk::decode_any(bytes);
 }

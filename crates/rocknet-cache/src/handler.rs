@@ -167,6 +167,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
             let tls = exchange.tls.clone();
             let output = cached.inner.handle(exchange).await;
             if let HandlerOutput::Response(response) = &output {
+                // Keys depend on none of `is_file_path`, `user`, `is_personal` and `admit_to_script`.
                 let changed = ExchangeRef {
                     services: &services,
                     request: &request,

@@ -270,7 +270,7 @@ impl<'k> KeyParts<'k> {
     }
 }
 
-/// Returns the parts of a key.
+/// Returns the parts of a key; `None` if the bytes are not a key.
 pub fn parts(key: &[u8]) -> Option<KeyParts<'_>> {
     let mut parts = key.splitn(4, |byte| *byte == SEPARATOR);
     let site = parts.next()?;

@@ -177,6 +177,7 @@ impl<'p> PurgeSet<'p> {
     }
 
     fn selects_key(&self, key: &KeyParts<'_>) -> bool {
+        // A path is compared with all targets, because the table has them with their queries.
         if key.is_path && self.targets.values().flatten().any(|purge| purge.may_select(key)) {
             return true;
         }

@@ -109,6 +109,7 @@ pub fn preconditions(validators: &Validators<'_>, fields: &FieldList, request: &
         if_modified_since: request.fields.get(KnownField::IfModifiedSince),
         if_unmodified_since: request.fields.get(KnownField::IfUnmodifiedSince),
     };
+    // `true`: there is a current representation.
     match conditional::evaluate(request.method, &preconditions, validators, true) {
         Outcome::Proceed => None,
         Outcome::NotModified => {

@@ -1,5 +1,5 @@
-//! Verifier and session tickets of one handshake that requests a client certificate. A ticket is valid
-//! until a certificate of the chain expires that was verified when the session began.
+//! Verifier and session tickets of one handshake that requests a client certificate. A ticket is valid until
+//! the first certificate of the verified client chain expires.
 
 use std::fmt;
 use std::sync::Arc;

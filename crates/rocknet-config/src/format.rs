@@ -140,6 +140,7 @@ impl<'t> Writer<'t> {
             }
             EventKind::ArrayClose => self.close("]"),
             EventKind::InlineTableClose => self.close("}"),
+            // `format` has refused a text with errors.
             EventKind::Error => {}
         }
     }

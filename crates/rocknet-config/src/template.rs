@@ -64,6 +64,7 @@ impl Template {
             literal.push_str(&rest[..brace]);
             rest = &rest[brace..];
             if let Some(name) = name_at(&rest[1..], "{", "}}") {
+                // Of `{{name}}`, the part `{name}` is text.
                 literal.push_str(&rest[1..name.len() + 3]);
                 rest = &rest[name.len() + 4..];
             } else if let Some(name) = name_at(rest, "{", "}") {

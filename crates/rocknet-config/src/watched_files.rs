@@ -61,17 +61,20 @@ fn inode(_: &std::fs::Metadata) -> [u64; 4] {
 /// folders of sites (`{host}`) were listed.
 #[derive(Debug, Default)]
 pub struct WatchedFiles {
+    /// Files with their stamps; `None` for a missing file.
     stamps: RefCell<Vec<(PathBuf, Option<Stamp>)>>,
-    /// True if a file was read soon after it was changed.
+    /// True if a file was read less than [`MIN_AGE`] after it was changed.
     has_recent: Cell<bool>,
+    /// Patterns of `include` with the files that matched.
     patterns: RefCell<Vec<(PathBuf, Vec<PathBuf>)>>,
     /// Folders with the sorted names of the folders in them.
     folders: RefCell<Vec<(PathBuf, Vec<String>)>>,
 }
 
 impl WatchedFiles {
-    /// Returns true if no recorded file has changed since it was read, the patterns match the same files, and the listed
-    /// folders contain the same ones. A file that was read within three seconds after a change counts as changed, because its stamp is no proof.
+    /// Returns true if no recorded file has changed since it was read, the patterns match the same files, and the
+    /// listed folders contain the same folders. A file that was read within three seconds after a change counts as
+    /// changed, because its stamp is no proof.
     pub fn are_unchanged(&self) -> bool {
         if self.has_recent.get() {
             return false;

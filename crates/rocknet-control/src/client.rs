@@ -101,8 +101,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Returns true if neither this account nor root listens at the control socket. A TCP address was verified when the
-    /// client connected.
+    /// Returns true if neither this account nor root listens at the control socket. Returns false if the process that
+    /// listens is not known, and for a TCP address, which was verified when the client connected.
     pub fn is_foreign(&self) -> bool {
         let own = rustix::process::geteuid().as_raw();
         self.peer().is_some_and(|peer| !listener::is_trusted(peer.uid, own))

@@ -43,6 +43,7 @@ pub fn document() -> String {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method.name().to_ascii_lowercase()] = operation(endpoint, &mut requests, &mut replies, &error);
     }
+    // `true`: the transforms of the settings are applied.
     let mut schemas = requests.take_definitions(true);
     // A type that occurs in requests and in replies has the schema of the reply, which lists the same fields.
     schemas.extend(replies.take_definitions(true));

@@ -136,7 +136,7 @@ impl<'call> Request<'call> {
         self.read(abi::SERVER_NAME)
     }
 
-    /// Returns the user whose password the server verified (`auth`), or `None` if the route has no `auth`.
+    /// Returns the user whom `auth` of the route has authenticated, or `None` without an authenticated user.
     pub fn user(&self) -> Option<&'call [u8]> {
         self.read(abi::USER)
     }

@@ -32,8 +32,8 @@ use stream::ArchiveStream;
 pub use limit::ArchiveLimit;
 pub use request::ArchiveRequest;
 
-/// Value of `Retry-After`, in seconds, if the server or the client has as many archives as it may. The value is a guess,
-/// because the end of a download depends on its client.
+/// Value of `Retry-After`, in seconds, if the server or the client has as many archives as it may. The value is a
+/// guess, because the end of a download depends on its client.
 const RETRY_AFTER_S: &str = "10";
 
 /// Scans a folder and returns the response with its archive. If the future is dropped, the scan ends after its current
@@ -78,7 +78,8 @@ pub async fn respond(
     response
 }
 
-/// Scans a folder, one step in each job of the pool. A step that runs when the future is dropped holds both permits.
+/// Scans a folder, one step in each job of the pool. A step that runs when the future is dropped keeps the permits of
+/// the archive and of the scan until it ends.
 async fn scan<A: PathAccess + 'static>(
     request: ArchiveRequest,
     name: String,

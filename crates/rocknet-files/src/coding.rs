@@ -13,7 +13,7 @@ const BROTLI_QUALITY: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 const GZIP_LEVEL: u32 = 5;
 
-/// Size of the output buffer of the Brotli encoder, in bytes.
+/// Size in bytes of the buffer between the Brotli encoder and the vector of the output: the default of the library.
 const BROTLI_OUTPUT: usize = 4096;
 
 /// Distance within which an encoder searches for repetitions, which determines the memory of the encoder.
@@ -23,8 +23,8 @@ const BROTLI_OUTPUT: usize = 4096;
 /// the small window (all measured). The window of gzip is always 32 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// For whole content, whose encoder exists only during one call, and for files, of which a server encodes only a few
-    /// at the same time.
+    /// For whole content, whose encoder exists only during one call, and for files, of which a server encodes only a
+    /// few at the same time.
     Large,
     /// For streams, whose encoders use memory until their clients have received the response.
     Small,

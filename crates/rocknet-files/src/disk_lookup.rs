@@ -20,7 +20,7 @@ use crate::tree::Tree;
 pub struct DiskLookup {
     /// True if the lookup may block on the disk.
     blocks: bool,
-    /// Root of every tree; `None`: the folder that is at the path of the tree.
+    /// Root that is used for every tree; with `None`, the folder that is at the path of the tree now.
     root: Option<Arc<Root>>,
     /// Data that a non-blocking lookup has found missing so far.
     pending: RefCell<Vec<PendingRead>>,

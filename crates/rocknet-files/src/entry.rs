@@ -67,7 +67,7 @@ pub enum Found {
     Asset(Box<Asset>),
     /// A directory requested without its trailing slash.
     WithoutSlash,
-    /// A directory to be listed.
+    /// A directory to be listed, with its path below the root of the tree.
     Directory { relative: Vec<u8> },
     /// A script, which PHP runs for each request.
     Script(Arc<Script>),

@@ -63,8 +63,8 @@ impl Entry {
 
 /// Returns true if a file is a fallback for `path`. `file`: path of the file in the site, without its leading slash. A
 /// fallback is neither the file that `path` names, nor the index file of the folder that `path` names, nor the file
-/// whose name is `path` with an extension. Only the beginning of `file` is compared, so `about-us.html` is not a fallback
-/// for `/about` either.
+/// whose name is `path` with an extension. Only the beginning of `file` is compared, so `about-us.html` is not a
+/// fallback for `/about` either.
 pub fn is_fallback(file: &[u8], path: &str) -> bool {
     !file.starts_with(path.trim_matches('/').as_bytes())
 }

@@ -19,7 +19,8 @@ pub struct LookupFailed;
 ///
 /// # Errors
 ///
-/// Fails if the process has no descriptor or memory left, or if the file system fails.
+/// Fails if the process has no descriptor or memory left, if the file system fails, or if a non-blocking lookup would
+/// block.
 pub fn existence(lookup: &DiskLookup, tree: &Tree, path: &str) -> Result<Existence, LookupFailed> {
     let path = match SafePath::from_decoded(path) {
         Ok(path) if !path.has_dot_segment() => path,

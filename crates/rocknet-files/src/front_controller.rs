@@ -17,7 +17,7 @@ use crate::tree::Tree;
 const INDEX: &str = "/index.php";
 /// Maximum depth of an application below the root. Each level costs accesses to the disk, and clients choose the path.
 const MAX_DEPTH: usize = 4;
-/// Maximum size of a `.htaccess` that is read, in bytes.
+/// Maximum size of a `.htaccess` that is read, in bytes. Those of applications have a few kilobytes.
 const MAX_HTACCESS: u64 = 64 * 1024;
 /// Names of public folders of projects with a `composer.json` beside them.
 const PUBLIC_FOLDERS: [&str; 5] = ["public", "web", "webroot", "public_html", "htdocs"];
@@ -131,6 +131,7 @@ fn is_index(target: &str, base: &str, folder: &str) -> bool {
     let rest = absolute
         .strip_prefix(folder)
         .and_then(|inside| inside.strip_prefix(INDEX));
+    // `$` and `%` begin back-references and variables of rules, as in `index.php$1`.
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#', '$', '%']))
 }
 

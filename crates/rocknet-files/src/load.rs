@@ -115,15 +115,19 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
         return Err(status);
     }
     if let Some((opened, relative)) = tree.route.errors.get(&status.code()).and_then(|path| {
+        // A page outside of the alias of the tree is a file of the document root, which has a tree of its own.
         let pages = tree.pages().filter(|_| tree.inside(path).is_none());
         resolve::resolve_file(lookup, pages.map_or(tree, |pages| pages), path)
     }) {
         let identity = identity(&opened.meta, &[]);
-        return asset(lookup, tree, status, opened, &relative, Vec::new(), true)
+        // Many paths can have this page, such as all paths without a file.
+        let is_shared = true;
+        return asset(lookup, tree, status, opened, &relative, Vec::new(), is_shared)
             .map(|asset| (asset, identity))
             .map_err(|_| status);
     }
     let (mut fields, page) = plain_error_page(status);
+    // `None`: no request is known, because the page is cached.
     apply_to_head(&tree.filters, &tree.route, None, status, &mut fields);
     let variant = Variant {
         coding: Coding::Identity,

@@ -26,7 +26,7 @@ pub struct MediaTypes {
 }
 
 impl MediaTypes {
-    /// Returns the types that `types` configures.
+    /// Creates the table from the configured types by extension (`types`).
     pub fn new(configured: &BTreeMap<String, String>) -> MediaTypes {
         let own = |value: &String| FileType {
             compressible: is_compressible(value.as_bytes()),

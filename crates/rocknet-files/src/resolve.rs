@@ -17,7 +17,7 @@ use crate::front_controller;
 use crate::script::{self, AliasScript, NameClass, Script};
 use crate::tree::Tree;
 
-/// Target of a path.
+/// Target of a path. `relative`: path below the root of the tree.
 pub enum Target {
     /// A file.
     File { opened: OpenedFile, relative: Vec<u8> },
@@ -186,7 +186,8 @@ fn class(tree: &Tree, name: &str, inside: &str) -> NameClass {
     }
 }
 
-/// Returns true if an alias leads into the folder of CGI programs, whose path in the site is another one.
+/// Returns true if an alias leads to a file in the folder of CGI programs, which the path of the file in the site does
+/// not show.
 fn is_program_on_disk(lookup: &DiskLookup, tree: &Tree, inside: &str) -> Result<bool, Status> {
     let document_root = tree.place().and_then(|place| place.document_root.as_deref());
     let (Some(document_root), Some(programs)) = (document_root, tree.programs()) else {

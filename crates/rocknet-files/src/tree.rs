@@ -24,7 +24,8 @@ pub struct Tree {
     /// Filters, applied to heads when they are rendered for the cache.
     pub filters: Filters,
     folder: Folder,
-    /// Place of the folder in the paths of the site; `None` if paths are looked up below the folder as a whole.
+    /// Place of the folder in the paths of the site; `None` without an alias: a path of the site is then also the path
+    /// in the folder.
     place: Option<Place>,
     /// Tree of the error pages outside of `place`.
     pages: Option<Arc<Tree>>,

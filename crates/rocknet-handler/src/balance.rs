@@ -108,7 +108,7 @@ pub fn round_robin(all: &[Candidate], turn: usize) -> Option<usize> {
 pub fn rendezvous(all: &[Candidate], key: &[u8]) -> Option<usize> {
     let score = |candidate: &Candidate| {
         let hash = FixedState::with_seed(candidate.name_hash).hash_one(key);
-        // Excludes 0 and 1, whose logarithms yield no usable score.
+        // Excludes 0, whose logarithm is infinite, and numbers so close to 1 that their logarithm is nearly 0.
         -candidate.weight / unit(hash).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON).ln()
     };
     let scored = all.iter().map(|candidate| (score(candidate), candidate.index));
@@ -135,8 +135,9 @@ impl Candidate {
 /// Picks `other` if its load per weight, with this request added, does not exceed the present load per weight of `one`;
 /// else `one`.
 ///
-/// If the loads differ by less than one request, `one`, which was chosen by weight, is kept. Comparing loads directly
-/// would starve a light server while the others are nearly idle, or prefer it whenever it is idle.
+/// If the loads differ by less than one request, `one`, which was chosen by weight, is kept. Comparing the present
+/// loads of both would prefer a light server whenever it is idle. Adding the request to both would starve a light
+/// server while the others are nearly idle.
 fn less_loaded<'c>(one: &'c Candidate, other: &'c Candidate) -> &'c Candidate {
     if other.cost_of_one_more() <= one.cost() {
         other

@@ -46,6 +46,7 @@ impl Filter for Bandwidth {
         }
         let now = services.clock.precise_uptime_ns();
         let length = response.body.length();
+        // The limit does not apply to the first `after` bytes, so a body that is not longer needs no limit.
         let is_short = |limit: &BandwidthLimit| length.is_some_and(|length| length <= limit.after);
         let limit = route.bandwidth.filter(|limit| !is_short(limit));
         let join = |shared: &Arc<dyn SharedBandwidth>| {
@@ -124,8 +125,8 @@ impl Pace {
     fn new(limit: BandwidthLimit, now: u64) -> Pace {
         Pace {
             rate: limit.rate,
-            // The first `after` bytes are not limited. The bandwidth of the first 250 ms, the longest tick, is available at
-            // once, so that the response does not begin with a wait.
+            // The first `after` bytes are not limited. The bandwidth of the first 250 ms, the longest tick, is
+            // available at once, so that the response does not begin with a wait.
             allowance: limit.after.saturating_add(limit.rate / 4),
             at: now,
         }
@@ -226,6 +227,7 @@ impl LimitedBody {
             if available > 0 {
                 return available;
             }
+            // One tick, after which more bandwidth is available.
             self.deadline.set(1);
             poll_fn(|task| match self.deadline.poll_past(task.waker()) {
                 true => Poll::Ready(()),

@@ -30,7 +30,7 @@ pub struct Breaker {
     first_failure_ms: u64,
     /// End of the pause in milliseconds of uptime; 0 if the circuit is closed.
     open_until_ms: u64,
-    /// Number of consecutive failed trial requests.
+    /// Number of consecutive failed trial requests, at most `MAX_DOUBLINGS`.
     failed_trials: u32,
     /// Time at which the trial request in progress is considered lost, in milliseconds of uptime.
     trial_until_ms: u64,

@@ -36,9 +36,9 @@ impl Client {
         }
     }
 
-    /// Returns the key under which the uses of one client are counted; `None` for a client whose address is unknown. A
-    /// customer of an Internet provider controls a whole IPv6 /64, so it counts as one client. Keys of IPv4 addresses
-    /// have bits set in their lower 64 bits, so they do not collide with keys of IPv6 networks.
+    /// Returns the key under which the uses of one client are counted; `None` for a client of a Unix socket. A customer
+    /// of an Internet provider controls a whole IPv6 /64, so it counts as one client. Keys of IPv4 addresses have bits
+    /// set in their lower 64 bits, so they do not collide with keys of IPv6 networks.
     pub fn count_key(self) -> Option<u128> {
         match self {
             Client::Ip { address, .. } => Some(client_network(address)),

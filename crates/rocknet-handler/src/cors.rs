@@ -143,7 +143,8 @@ impl Guard for Preflight {
         Check::Decided(Ok(Admitted::default()))
     }
 
-    // The outer `None`: the caller has to use `check`.
+    // `None`: the caller has to use `check`, which answers the preflight request. `Some(None)`: admitted, without a
+    // user.
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
         (!self.is_preflight(context)).then_some(None)
     }

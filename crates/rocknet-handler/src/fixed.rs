@@ -15,7 +15,8 @@ pub fn replaceable(mut response: Response) -> Response {
     response
 }
 
-/// Returns the error page with a hint that states the remedy. The hint must not contain bytes of the request.
+/// Returns the error page with a hint that states the remedy. The hint must not contain bytes of the request, because a
+/// link could otherwise put a text of its own on the page.
 ///
 /// The page takes precedence over the route's own error page, unless the response is made [`replaceable`].
 pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {

@@ -59,9 +59,11 @@ pub struct ExchangeRef<'a> {
     pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<&'a TlsInfo>,
-    /// User whose password the server has verified (`auth`); `None` if the route needs no password.
+    /// User whom `auth` of the route has authenticated: by password, client certificate, authority or login provider.
+    /// `None` without an authenticated user.
     pub user: Option<&'a str>,
-    /// True if the response is for this client alone, although `user` may be `None`.
+    /// True if a client certificate, an authority or a login provider identifies the client, so that the response is
+    /// for this client alone even if `user` is `None`. False if the server has verified a password; `user` is then set.
     pub is_personal: bool,
     /// Admits the request to the script that its path leads to, and counts it in the limits. `None` if the script is
     /// not known. A handler that responds in place of a script on a site with guards calls it once, just before it

@@ -60,7 +60,8 @@ impl<O> Default for OutcomeCounters<O> {
 impl<O: CountedOutcome> OutcomeCounters<O> {
     /// Counts a request of the worker with these services.
     pub fn count(&self, services: &Services, outcome: O) {
-        // The address of the services differs for each worker, so no number has to be kept.
+        // The address of the services differs for each worker, so no number has to be kept. The division drops the low
+        // bits, which are alike because of the alignment.
         let worker = std::ptr::from_ref(services).addr() / size_of::<CounterSet>();
         self.add(worker, outcome);
     }

@@ -26,6 +26,7 @@ pub const HINT: &str = "All local ports for connections to this back end are in 
                         net.ipv4.ip_local_port_range, give the back end more addresses, or allow fewer requests at \
                         once (`connections` of a proxy).";
 
+/// Paused destinations of the process. All workers share them, because they share the local ports.
 static PAUSED: Destinations = Destinations::new();
 
 /// Awaits `connect`, which connects to `address`, unless the destination is paused.

@@ -29,7 +29,8 @@ const CONDITIONAL: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Range,
 ]);
 
-/// Maximum number of resources taken from the `Link` fields of one response.
+/// Maximum number of resources taken from the `Link` fields of one response. The configuration permits as many for one
+/// page (`push`).
 const MAX_LINKS: usize = 32;
 
 /// Returns true if a request may be the client's first for a page, so that its resources are worth sending.

@@ -39,8 +39,8 @@ pub struct Route {
     pub cors: Option<Cors>,
     /// True if responses get the fields of `harden`.
     pub harden: bool,
-    /// True if a value in `headers` has placeholders, or if `cors` or `bandwidth` is set. The response then passes the
-    /// filters with the values of its request, and no prepared response is sent.
+    /// True if a value in `headers` has placeholders, or if `cors`, `bandwidth` or `shared_bandwidth` is set. The
+    /// response then passes the filters with the values of its request, and no prepared response is sent.
     pub has_placeholders: bool,
     /// Paths of error pages by status.
     pub errors: BTreeMap<u16, String>,
@@ -88,6 +88,7 @@ impl Default for ServerSettings {
         ServerSettings {
             spool: Bounds::new(&server.spool),
             server,
+            // No response is sent with these defaults: `rocknet explain` uses them without a server.
             send_timeout: Duration::ZERO,
         }
     }

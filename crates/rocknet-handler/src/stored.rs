@@ -36,7 +36,7 @@ pub struct CodedForms {
     /// Form in each of `CODINGS`. `None` in a cell means that the form is not shorter than the body.
     forms: [OnceLock<Option<Bytes>>; CODINGS.len()],
     /// Maximum size of all forms together, in bytes.
-    size: usize,
+    max_size: usize,
     /// Memory that is left for further forms, in bytes.
     room: AtomicUsize,
 }
@@ -46,25 +46,25 @@ impl CodedForms {
     pub fn new(room: usize) -> CodedForms {
         CodedForms {
             forms: Default::default(),
-            size: room,
+            max_size: room,
             room: AtomicUsize::new(room),
         }
     }
 
-    /// Returns the form in a coding; `None` if the body was not encoded yet. `Some(None)`: the body is sent without a
-    /// coding, because its form is not shorter.
+    /// Returns the form in a coding; `None` if the body was not encoded in it yet. `Some(None)`: the body is sent
+    /// without a coding, because its form is not shorter.
     pub fn get(&self, coding: Coding) -> Option<Option<&Bytes>> {
         let form = self.forms[position(coding)?].get()?;
         Some(form.as_ref())
     }
 
-    /// Keeps a form, unless there is no room for it or there is one already. Half of the room is left for the first
-    /// coding, which most clients get.
+    /// Keeps a form, unless there is no room for it or there is one already. Half of the maximum size is left for the
+    /// first coding, which most clients get. `None`: the form is not shorter than the body.
     pub fn set(&self, coding: Coding, form: Option<&Bytes>) {
         let size = form.map_or(0, Bytes::len);
         let Some(position) = position(coding) else { return };
         let is_first_missing = position > 0 && self.forms[0].get().is_none();
-        let reserved = if is_first_missing { self.size / 2 } else { 0 };
+        let reserved = if is_first_missing { self.max_size / 2 } else { 0 };
         let take = |room: usize| room.checked_sub(size).filter(|left| size == 0 || *left >= reserved);
         if self.forms[position].get().is_some()
             || self

@@ -235,7 +235,7 @@ fn path(raw: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns path and query of the target as received.
+/// Returns path and query of the target as received; `/` for an absolute target without a path.
 pub fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
     if request.form != TargetForm::Absolute {
         return request.target;

@@ -132,9 +132,9 @@ impl Root {
     /// # Errors
     ///
     /// Returns [`OpenError::WouldBlock`] if a name is not cached, the kernel cannot look up cached names below this
-    /// root, the policy is [`Symlinks::Owner`], or permission is missing. Under [`Symlinks::Inside`], this is also the
-    /// error for a link that leads out or is absolute. It is also that for a path into a mount below the root. After this error, the caller has to use [`Root::open_file`]. All
-    /// other errors are those of [`Root::open_file`].
+    /// root, the path leads into a mount below the root, the policy is [`Symlinks::Owner`], or permission is missing.
+    /// Under [`Symlinks::Inside`], this is also the error for a link that leads out or is absolute. After this error,
+    /// the caller has to use [`Root::open_file`]. All other errors are those of [`Root::open_file`].
     pub fn open_cached(&self, relative: &[u8], symlinks: Symlinks) -> Result<OpenedFile, OpenError> {
         let relative = validated(relative)?;
         // Checking the owners of links requires several system calls, some of which could block.

@@ -1,4 +1,4 @@
-//! Sockets that another process has bound: the service manager, or the server that this process replaces.
+//! Sockets that the service manager has bound and passed to this process.
 
 use std::os::fd::OwnedFd;
 

@@ -188,7 +188,8 @@ impl Variables {
         }
     }
 
-    /// Returns the interval of the watchdog, unless it is meant for another process than `own_pid`.
+    /// Returns the maximum time between two signs of life; `None` without a watchdog, or if the watchdog is meant for
+    /// another process than `own_pid`.
     fn watchdog(&self, own_pid: u32) -> Option<Duration> {
         if self.watchdog_process.is_some() && number(self.watchdog_process.as_ref()) != Some(u64::from(own_pid)) {
             return None;

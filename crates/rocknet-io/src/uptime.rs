@@ -20,8 +20,8 @@ pub fn uptime() -> Duration {
     Duration::from_nanos(uptime_ns())
 }
 
-/// Returns the nanoseconds since the first call in this process, from a clock that never goes back. Takes about half as
-/// many instructions as `Instant::elapsed`, which limits of requests read for each request.
+/// Returns the nanoseconds since the first call in this process, from a clock that never goes back. Rate limits call it
+/// for each request, and it takes about half as many instructions as `Instant::elapsed`.
 #[inline]
 pub fn uptime_ns() -> u64 {
     static START: OnceLock<u64> = OnceLock::new();

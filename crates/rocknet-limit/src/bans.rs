@@ -53,12 +53,12 @@ impl<R> Ban<R> {
 }
 
 /// Bans of the clients of one shard.
-type Shard<R> = HashMap<u128, Ban<R>>;
+type BanShard<R> = HashMap<u128, Ban<R>>;
 
 /// Table of banned clients. `R`: reason of a ban.
 #[derive(Debug)]
 pub struct BanTable<R> {
-    shards: Box<[RwLock<Shard<R>>]>,
+    shards: Box<[RwLock<BanShard<R>>]>,
     /// Latest end of a ban. From this time on, clients need not be looked up.
     latest_end: AtomicU64,
 }
@@ -137,17 +137,18 @@ impl<R: Clone> BanTable<R> {
         if !self.may_ban(now) {
             return 0;
         }
-        let of_shard = |shard: &RwLock<Shard<R>>| read(shard).values().filter(|ban| ban.is_active(now)).count();
+        let of_shard = |shard: &RwLock<BanShard<R>>| read(shard).values().filter(|ban| ban.is_active(now)).count();
         self.shards.iter().map(of_shard).sum()
     }
 
     /// Removes the clients that need not be remembered. Returns their number.
     pub fn forget(&self, now: u64) -> usize {
-        let of_shard = |shard: &RwLock<Shard<R>>| {
+        let of_shard = |shard: &RwLock<BanShard<R>>| {
             let mut shard = write(shard);
             let before = shard.len();
             shard.retain(|_, ban| now < ban.forgotten_at());
             let left = shard.len();
+            // Otherwise the shard would keep its memory after a flood.
             if shard.capacity() > 4 * left.max(64) {
                 shard.shrink_to_fit();
             }
@@ -157,7 +158,7 @@ impl<R: Clone> BanTable<R> {
     }
 
     /// Stores a ban. A full shard first loses the clients that need not be remembered, or else the bans that end first.
-    fn insert_into(&self, shard: &mut Shard<R>, client: u128, ban: Ban<R>, now: u64) {
+    fn insert_into(&self, shard: &mut BanShard<R>, client: u128, ban: Ban<R>, now: u64) {
         if shard.len() >= MAX_OF_SHARD && !shard.contains_key(&client) {
             shard.retain(|_, ban| now < ban.forgotten_at());
             if shard.len() >= MAX_OF_SHARD {
@@ -168,17 +169,17 @@ impl<R: Clone> BanTable<R> {
         shard.insert(client, ban);
     }
 
-    fn read(&self, client: u128) -> RwLockReadGuard<'_, Shard<R>> {
+    fn read(&self, client: u128) -> RwLockReadGuard<'_, BanShard<R>> {
         read(&self.shards[shard_of(client)])
     }
 
-    fn write(&self, client: u128) -> RwLockWriteGuard<'_, Shard<R>> {
+    fn write(&self, client: u128) -> RwLockWriteGuard<'_, BanShard<R>> {
         write(&self.shards[shard_of(client)])
     }
 }
 
 /// Removes the part of a full shard whose bans end first. Removing several at a time makes the search for them rare.
-fn evict<R>(shard: &mut Shard<R>) {
+fn evict<R>(shard: &mut BanShard<R>) {
     let mut ends: Vec<(u64, u128)> = shard.iter().map(|(client, ban)| (ban.until, *client)).collect();
     let removed = EVICTED.min(ends.len().saturating_sub(1));
     ends.select_nth_unstable(removed);
@@ -191,6 +192,7 @@ fn evict<R>(shard: &mut Shard<R>) {
 fn shard_of(client: u128) -> usize {
     // The bits of IPv4 addresses are in the lower half, and those of IPv6 networks in the upper half.
     let bits = (client ^ (client >> 64)) as u64;
+    // The upper four bits of the product have 16 values.
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % SHARDS
 }
 

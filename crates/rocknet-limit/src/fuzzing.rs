@@ -27,6 +27,7 @@ pub fn limit_transfer(bytes: &[u8]) {
     assert!(bytes.len() <= MAX_TRANSFER);
     let (table, mut offenders, now) = (RateTable::new(&Arc::default()), Offenders::<2>::default(), 7);
     let mut again = TransferWriter::new(&seed(), clock);
+    // Sections of other kinds are skipped, as a reader skips kinds that it does not know.
     let kinds = 1..4;
     for section in kinds.clone().flat_map(|kind| transfer.sections(kind)) {
         for bucket in transfer.buckets(&section, CAPACITY) {

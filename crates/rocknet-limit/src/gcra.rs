@@ -63,8 +63,8 @@ impl Rate {
 
     /// Returns a token to a bucket, for a request that does not count after all. `elapsed`: time since it was taken.
     ///
-    /// Without the request, the bucket might have been full, and would then not have been refilled during `elapsed`. The
-    /// part of a token refilled in this time is therefore subtracted, so that the bucket never gains tokens.
+    /// Without the request, the bucket might have been full, and would then not have been refilled during `elapsed`.
+    /// The part of a token refilled in this time is therefore subtracted, so that the bucket never gains tokens.
     pub fn give_back(&self, full_at: &mut u64, elapsed: u64) {
         *full_at = full_at.saturating_sub(self.interval.saturating_sub(elapsed));
     }

@@ -1,8 +1,8 @@
 //! Secret seed of the hashes of keys.
 //!
-//! Clients that know the seed could select keys that share a set of a [`crate::RateTable`]. A process passes the seed to
-//! its successor in an upgrade, so that both compute the same hash of a key. The hash of a key is therefore a part of the
-//! format of [`crate::transfer`]: a change of it needs another version there.
+//! Clients that know the seed could select keys that share a set of a [`crate::RateTable`]. A process passes the seed
+//! to its successor in an upgrade, so that both compute the same hash of a key. The hash of a key is therefore a part
+//! of the format of [`crate::transfer`]: a change of it needs another version there.
 
 use std::fmt;
 use std::hash::Hasher;

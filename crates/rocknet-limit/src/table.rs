@@ -25,7 +25,7 @@ const SHARDS: usize = 16;
 /// Number of sets in a new shard.
 const FIRST_SETS: usize = 1;
 
-/// Maximum number of sets in a shard.
+/// Maximum number of sets in a shard, which limits a table to 2 MiB.
 const MAX_SETS: usize = 1_024;
 
 /// Maximum number of keys that one table remembers.
@@ -34,8 +34,8 @@ pub const MAX_KEYS: usize = SHARDS * MAX_SETS * WAYS;
 /// Maximum number of bytes of one table.
 pub const MAX_BYTES: usize = MAX_KEYS * size_of::<Bucket>();
 
-/// Number of sets that all tables of one budget may have together, beyond the first ones of each shard: as many as eight
-/// tables of the maximum size have.
+/// Number of sets that all tables of one budget may have together, beyond the first ones of each shard: as many as
+/// eight tables of the maximum size have.
 const BUDGET_SETS: usize = 8 * SHARDS * MAX_SETS;
 
 /// Memory that several tables share, such as those of all limits of a server. A site with many keys cannot use up the
@@ -209,6 +209,7 @@ impl Shard {
             };
             // A bucket that is full equals a missing one.
             if first.full_at <= now || !self.take_memory_to_double(budget) {
+                // Looked up again, because the shard was borrowed in between.
                 if let Some(first) = self.sets[at].iter_mut().min_by_key(|bucket| bucket.full_at) {
                     *first = bucket;
                 }

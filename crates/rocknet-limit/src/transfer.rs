@@ -28,7 +28,9 @@ const MAX_AGE: u64 = 600_000_000_000;
 pub const BUCKET_SIZE: usize = 16;
 
 const MAGIC: &[u8; 8] = b"rnlimit1";
+/// Size of the header in bytes.
 const HEADER_SIZE: usize = 24;
+/// Size of the head of a section in bytes, without the name.
 const SECTION_HEAD_SIZE: usize = 20;
 /// Kind of the section that ends a transfer.
 const END: u32 = 0;

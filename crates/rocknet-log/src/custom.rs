@@ -75,7 +75,7 @@ impl CustomFormat {
             }
             Piece::Value(placeholder) => {
                 let escaping = match (is_json, is_quoted) {
-                    // The space in the brackets is a part of the format.
+                    // The value is `[10/Oct/2000:13:55:36 -0700]`, and `Word` would escape its space.
                     (false, false) if *placeholder == Placeholder::ClfTime => Escaping::Quoted,
                     (false, false) => Escaping::Word,
                     (false, true) => Escaping::Quoted,

@@ -6,7 +6,9 @@ use super::record::Record;
 use super::stamp::Stamps;
 use super::{escape, number};
 
+/// Escape sequence of a terminal that ends colours.
 const RESET: &[u8] = b"\x1B[0m";
+/// Escape sequence of a terminal that begins dim text.
 const DIM: &[u8] = b"\x1B[2m";
 
 /// Appends `13:55:36  200  GET    /path  1.2 ms  3.4 kB`, without a newline. An unknown status is `000`, and an unknown
@@ -39,7 +41,7 @@ pub(super) fn render(colour: bool, stamps: &Stamps, record: &Record<'_>, out: &m
     out.extend_from_slice(reset);
 }
 
-/// Width of the column of the method.
+/// Width of the column of the method: the length of `DELETE`.
 const METHOD_WIDTH: usize = 6;
 
 /// Returns the colour of a status.

@@ -213,6 +213,7 @@ impl LogThread {
             match command {
                 Command::Add(target, output) => {
                     self.destinations.push(Destination::new(target, output, now));
+                    // Changes nothing, but registers the time of the next upkeep.
                     self.change(self.destinations.len() - 1, |_, _, _| ());
                 }
                 Command::Use(index) => {
@@ -227,6 +228,7 @@ impl LogThread {
                 Command::Errors(index) => self.errors = index.map(|index| index as usize),
                 Command::Rotate(rotate) => {
                     self.rotate = rotate;
+                    // The next upkeep applies the settings and computes the due times again.
                     self.due = Some(now.instant);
                 }
                 Command::Reopen => self.reopen(now),

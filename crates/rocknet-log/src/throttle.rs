@@ -107,6 +107,7 @@ struct Entry {
 /// A line of the report: level, text, site and subject.
 type Line = (Level, String, Box<str>, Box<str>);
 
+/// Table of the process, in which all threads count; `None` before the first line.
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
 /// Locked table. Its methods keep [`NEXT`] up to date.

@@ -9,7 +9,7 @@ use crate::session::LoginSession;
 /// Maximum length of a value that a session keeps, in bytes: that of `sub` (OpenID Connect Core 1.0 §2).
 const MAX_VALUE: usize = 255;
 
-/// Maximum number of groups that a session keeps.
+/// Maximum number of groups that a session keeps. More hardly fit into its cookies.
 const MAX_GROUPS: usize = 256;
 
 /// Claims about a user: the members of an ID token, and of the response of the userinfo endpoint.

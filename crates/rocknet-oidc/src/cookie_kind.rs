@@ -4,7 +4,8 @@ use aws_lc_rs::digest;
 
 use crate::cookies;
 
-/// Number of bytes of the hash in the name of a cookie.
+/// Number of bytes of the hash in the name of a cookie. Few are sufficient to distinguish the registrations of one
+/// host, because the value is sealed in the context of the whole hash.
 const NAME_BYTES: usize = 4;
 
 /// Beginning of the purpose of a cookie with a session.

@@ -8,7 +8,7 @@ use crate::claims::Claims;
 use crate::encoding::{decode, is_same_secret};
 use crate::signing_keys::{SignatureCheck, SigningKeys, algorithm};
 
-/// Maximum length of a token in bytes.
+/// Maximum length of a token in bytes. Usual tokens have a few KiB.
 const MAX_TOKEN: usize = 64 * 1024;
 
 /// Maximum difference between the clocks of the provider and of this server, in seconds.

@@ -21,7 +21,9 @@ const EXPIRY_S: u64 = ROTATION_S + MAX_LIFETIME_S + 8 * DAY_S;
 /// Maximum number of keys. A larger number would mean that the clock of the machine jumps.
 const MAX_KEYS: usize = 16;
 
+/// Length of a secret in bytes, as AES-256 requires.
 const KEY_BYTES: usize = 32;
+/// Length in bytes of the identifier of a key, which has to distinguish at most [`MAX_KEYS`] keys.
 const ID_BYTES: usize = 4;
 
 /// First byte of sealed values. Another format would have another number.

@@ -59,6 +59,7 @@ impl PendingLogin {
         is_taken: impl Fn(&str) -> bool,
         now: u64,
     ) -> Option<PendingLogin> {
+        // 18 bytes, so that state and nonce cannot be guessed. 32 bytes of the verifier: RFC 7636 §4.1.
         let random = random_text::<18>()?;
         let free: Vec<&str> = LABELS.into_iter().filter(|label| !is_taken(label)).collect();
         let labels = if free.is_empty() { &LABELS[..] } else { &free };
@@ -90,8 +91,8 @@ impl PendingLogin {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Returns true if the login began less than [`LOGIN_TIME_S`] ago. It may have begun up to 60 seconds in the future,
-    /// because clocks are adjusted.
+    /// Returns true if the login began less than [`LOGIN_TIME_S`] ago. It may have begun up to 60 seconds in the
+    /// future, because clocks are adjusted.
     pub fn is_current(&self, now: u64) -> bool {
         now < self.created.saturating_add(LOGIN_TIME_S) && self.created <= now.saturating_add(60)
     }

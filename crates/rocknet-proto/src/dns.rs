@@ -13,7 +13,7 @@ pub const MAX_NAME: usize = 253;
 const MAX_LABEL: u8 = 63;
 
 /// Returns a query for the records of type `record_type` of a name; `None` if the name is invalid. Recursion is not
-/// requested.
+/// requested: a query to a resolver, unlike one to an authoritative server, needs the flag RD, which its caller sets.
 pub fn query(id: u16, name: &str, record_type: u16) -> Option<Vec<u8>> {
     // Opcode 0 is QUERY. The message has one question and no other records.
     let mut message = header(id, 0, [1, 0, 0, 0]);

@@ -38,6 +38,7 @@ const SMALL: Limits = Limits {
 pub fn h1_request(data: &[u8]) {
     for limits in [Limits::default(), SMALL] {
         for timing in [ResponseTiming::AfterBody, ResponseTiming::AfterHead] {
+            // `None`: the site sets no body limit of its own.
             same_in_all_splits(data, |pieces| server_transcript(pieces, &limits, None, timing));
         }
     }
@@ -59,6 +60,7 @@ pub fn h1_body(data: &[u8]) {
 pub fn h1_response(data: &[u8]) {
     for method in ["GET", "HEAD", "CONNECT"] {
         for limits in [Limits::default(), SMALL] {
+            // `None`: the request has no Upgrade field.
             same_in_all_splits(data, |pieces| client_transcript(pieces, &limits, method, None));
         }
     }

@@ -18,7 +18,7 @@ pub const TRAILER_SIZE: usize = 4 * 1024;
 /// around one-byte chunks wastes CPU time (CVE-2023-39326).
 pub const CHUNK_EXTENSION: usize = 4 * 1024;
 
-/// Default of [`Limits::body_size`] in bytes: 100 MiB, where nginx has 1 MiB.
+/// Default of [`Limits::body_size`] in bytes: 100 MiB. The default of nginx, 1 MiB, is too small for many photos.
 pub const BODY_SIZE: u64 = 100 * 1024 * 1024;
 
 /// Ceiling of `head_size` and `trailer_size` in bytes, because a field index keeps the length of a name in 24 bits.
@@ -33,14 +33,15 @@ pub const FIELDS_CEILING: usize = u16::MAX as usize;
 /// `target_size` and `body_size` have no effect on responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum size of a head in bytes, including empty lines before it. Status 431, or 414 if the request line is
-    /// incomplete.
+    /// Maximum size of a head in bytes, including empty lines before it. In HTTP/2 and HTTP/3, the bytes of the decoded
+    /// names and values count. Status 431, or 414 if the request line is incomplete.
     pub head_size: usize,
     /// Maximum number of field lines of a head or of a trailer section. Status 431.
     pub fields: usize,
     /// Maximum size of a request target in bytes. Status 414.
     pub target_size: usize,
-    /// Maximum size of a trailer section with its empty line, in bytes. Status 431.
+    /// Maximum size of a trailer section with its empty line, in bytes; counted like a head in HTTP/2 and HTTP/3.
+    /// Status 431.
     pub trailer_size: usize,
     /// Maximum size of all chunk extensions of a message together, in bytes. Status 413.
     pub chunk_extension: usize,

@@ -102,7 +102,7 @@ pub enum ChunkError {
     SizeTooLong,
     /// A byte other than `;` or CRLF after the size. Parsers disagree about whitespace at this position.
     AfterSize,
-    /// A control character or bare CR in an extension.
+    /// A control character other than HTAB in an extension, such as a bare CR.
     Extension,
     /// Extensions whose total size in one message exceeds the limit (CVE-2023-39326).
     ExtensionsTooLarge,

@@ -219,6 +219,7 @@ impl OwnedRequest {
             let rest = text.strip_suffix(parameter);
             rest.is_some_and(|rest| rest.is_empty() || matches!(rest.last(), Some(b'?' | b'&')))
         };
+        // The `?` or `&` before the parameter is removed, too.
         let removed = parameter.len() as u32 + 1;
         if ends(target) && target.len() >= removed as usize {
             index.target.end -= removed;
@@ -256,7 +257,7 @@ impl OwnedRequest {
     }
 
     /// Creates a GET request for `target`, in origin form, with the version, the authority and the fields of `request`.
-    /// It offers no other protocol.
+    /// The result has no [`upgrade`](Request::upgrade).
     pub fn get_like(request: &Request<'_>, target: &[u8]) -> Self {
         let get = Self::synthetic_get(request.version, request.authority, target, &[]);
         get.with_all_fields(get.index.clone(), request.fields.lines())
@@ -274,7 +275,8 @@ impl OwnedRequest {
         self.with_all_fields(index, fields)
     }
 
-    /// Returns a copy of the request with the index `index` and the fields `fields`.
+    /// Returns a copy of the request with the index `index`, in which `fields` replace all fields. The spans of `index`
+    /// refer to the bytes of this request.
     fn with_all_fields<'f>(&self, mut index: RequestIndex, fields: impl Iterator<Item = Field<'f>>) -> Self {
         let mut bytes = self.bytes.to_vec();
         index.fields = FieldIndex::default();

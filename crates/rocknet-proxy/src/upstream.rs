@@ -22,7 +22,7 @@ pub struct Upstream {
     pub(super) time: TimeSource,
     /// Address as written in the configuration.
     pub name: Arc<str>,
-    /// Value of `Host` for requests without this field, which HTTP/1.0 permits.
+    /// Value of `Host` in health checks, and in requests without this field, which HTTP/1.0 permits.
     pub host: Box<str>,
     /// True if requests are sent in HTTP/2.
     pub http2: bool,

@@ -28,16 +28,17 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Receive window of a connection in bytes, the same as for HTTP/2. It bounds the memory that a client can occupy.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Bounds of the number of bytes that a connection keeps until the client has acknowledged them. The minimum is slightly
-/// less than the number for the initial congestion window. The maximum allows 80 MB/s at a round trip of 25 ms.
+/// Bounds of the number of bytes that a connection keeps until the client has acknowledged them. The minimum is
+/// slightly less than the number for the initial congestion window. The maximum allows 80 MB/s at a round trip of 25
+/// ms.
 pub const SEND_WINDOW: RangeInclusive<u64> = 32 * 1024..=2 * 1024 * 1024;
 /// Number of bidirectional streams that a client may have open, the same as for HTTP/2.
 pub const MAX_STREAMS: u32 = 128;
 /// Number of unidirectional streams that a client may have open: control stream, two streams of QPACK, and five of
 /// unknown types, which have to be accepted (RFC 9114 §6.2).
 const MAX_UNIDIRECTIONAL_STREAMS: u32 = 8;
-/// Maximum number of bytes of handshake messages that are kept because they arrived out of order, the same as by default
-/// in `quinn-proto`.
+/// Maximum number of bytes of handshake messages that are kept because they arrived out of order, the same as by
+/// default in `quinn-proto`.
 const CRYPTO_BUFFER: usize = 16 * 1024;
 /// Payload of the first datagrams in bytes. Every network path supports this size (RFC 9000 §14).
 const INITIAL_MTU: u16 = 1200;

@@ -282,7 +282,7 @@ impl Connection {
         write(&mut self.inner, stream, chunks)
     }
 
-    /// Writes bytes as [`write`](Self::write) does, but without the limit for the data of all streams together.
+    /// Writes bytes as [`write`](Self::write) does, but with the largest limit for the data of all streams together.
     /// Intended for the few bytes of control streams, which must not wait until the client has received a response.
     pub fn write_control(&mut self, stream: StreamId, chunks: &mut [Bytes]) -> Option<usize> {
         self.inner.set_send_window(*SEND_WINDOW.end());
@@ -293,7 +293,7 @@ impl Connection {
 
     /// Ends a stream after the bytes that were written.
     pub fn finish(&mut self, stream: StreamId) {
-        // An error is ignored, because a stream that is gone need not be ended.
+        // Errors are ignored here and in the next functions: the stream is gone, or the client has stopped it.
         let _ = self.inner.send_stream(stream).finish();
     }
 
@@ -333,7 +333,8 @@ impl Drop for Connection {
         if self.inner.is_drained() {
             return;
         }
-        // The task ends early, because the server has stopped. One attempt is made to notify the client.
+        // The task ends early, because the server has stopped. One attempt is made to notify the client. HTTP/3 does
+        // not define the code 0, so the client treats it as H3_NO_ERROR (RFC 9114 §8).
         self.close(0, "");
         self.send(Waker::noop());
         self.pass_endpoint_events();

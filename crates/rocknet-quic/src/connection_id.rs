@@ -78,7 +78,7 @@ impl ConnectionIdKey {
 }
 
 /// Owner of the connection of the last rejected datagram. The datagram was rejected because the connection belongs to
-/// another worker.
+/// another worker. The value is atomic, because `quinn-proto` requires generators of connection IDs to be `Sync`.
 #[derive(Default)]
 pub(crate) struct MisroutedOwner(AtomicU64);
 

@@ -34,8 +34,8 @@ use crate::trace::{ConnectionTrace, OpenTrace};
 /// datagrams.
 const RECEIVES_PER_POLL: u32 = 2;
 /// Number of handshakes in progress at one endpoint from which on a new client first has to prove that it receives
-/// datagrams at its address (Retry, RFC 9000 §8.1.2). The proof costs a round trip, so it is not required of every
-/// client.
+/// datagrams at its address (Retry, RFC 9000 §8.1.2): a quarter of [`MAX_HANDSHAKES`]. The proof costs a round trip, so
+/// it is not required of every client.
 pub const RETRY_THRESHOLD: usize = 256;
 /// Maximum number of handshakes in progress at one endpoint. Further connections are refused, because a handshake
 /// occupies up to 64 KiB.
@@ -77,7 +77,7 @@ impl QuicEndpoint {
     ///
     /// # Errors
     ///
-    /// Fails if the system lacks a descriptor or random bytes.
+    /// Fails if no descriptor is free, or if the cryptographic library lacks the cipher of Initial packets.
     pub fn new(
         socket: UdpSocket,
         generation: u16,
@@ -141,7 +141,7 @@ impl QuicEndpoint {
     ///
     /// # Errors
     ///
-    /// Fails like [`QuicEndpoint::new`].
+    /// Fails if the cryptographic library lacks the cipher of Initial packets.
     pub fn set_selector(&mut self, selector: Arc<dyn SelectConfig>) -> io::Result<()> {
         self.tls = Arc::new(SelectingConfig::new(selector)?);
         self.server_config = Arc::new(config::server_config(&self.keys, &self.tls));
@@ -155,15 +155,15 @@ impl QuicEndpoint {
         self.traces = traces;
     }
 
-    /// Stops accepting connections and ignores datagrams of unknown connections. Open connections continue. A new
-    /// connection is passed to a worker that accepts connections at its address, or refused if there is no such
-    /// worker.
+    /// Stops accepting connections. Open connections continue. A new connection is passed to a worker that accepts
+    /// connections at its address, or refused if there is no such worker. Other datagrams of unknown connections get no
+    /// response.
     pub fn stop(&mut self) {
         self.inbox.stop_accepting();
         self.is_stopped = true;
     }
 
-    /// From now on, passes the datagrams for the connections of older processes to these processes.
+    /// Sets the older processes to which the datagrams of their connections are passed from now on.
     pub fn set_relays(&mut self, relays: Relays) {
         self.relays = relays;
     }
@@ -174,7 +174,8 @@ impl QuicEndpoint {
         self.receives && !self.relays.is_empty()
     }
 
-    /// Switches to another socket at the same port. The caller must poll the endpoint afterwards.
+    /// Switches to another socket at the same port. The caller must poll the endpoint afterwards, so that it waits for
+    /// the new socket.
     pub fn replace_socket(&mut self, socket: UdpSocket) {
         *self.shared.socket.borrow_mut() = socket;
         self.shared.blocked.borrow_mut().drain(..).for_each(Waker::wake);

@@ -78,7 +78,8 @@ impl Shared {
     /// Passes an event of a connection to the endpoint, and returns the event in reply, if any.
     pub fn handle_event(&self, handle: ConnectionHandle, event: EndpointEvent) -> Option<ConnectionEvent> {
         let core = &mut *self.core.borrow_mut();
-        // The draining period of the connection is over (RFC 9000 §10.2.2), so no datagram can belong to it any more.
+        // The draining period of the connection is over (RFC 9000 §10.2.2), or its handle was dropped. In both cases it
+        // needs no further datagrams.
         if event.is_drained()
             && let Some(mailbox) = core.connections.get_mut(handle.0).and_then(Option::take)
         {

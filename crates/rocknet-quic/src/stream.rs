@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quinn_proto::{Connection, ReadError, StreamId, WriteError};
 
-/// Maximum size of one read in bytes.
+/// Maximum size of one read in bytes. Most reads return the data of one datagram, which is smaller.
 const READ_MAX: usize = 64 * 1024;
 
 /// Result of reading from a stream.
@@ -29,6 +29,7 @@ pub enum ReadOutcome {
 /// Reads the next bytes of a stream in order.
 pub(crate) fn read(connection: &mut Connection, stream: StreamId) -> ReadOutcome {
     let mut receiver = connection.recv_stream(stream);
+    // `true` requests the bytes in order.
     let Ok(mut chunks) = receiver.read(true) else {
         return ReadOutcome::Gone;
     };

@@ -233,6 +233,7 @@ impl Session {
                 .map_err(|_| alert(DECODE_ERROR, "the ClientHello is too large"))?;
         }
         let accepted = acceptor.accept().map_err(|(error, _)| invalid_hello(&error))?;
+        // Always present, because the ClientHello is complete.
         let Some(accepted) = accepted else {
             return Ok(());
         };

@@ -24,11 +24,11 @@ use crate::tracer::Tracer;
 
 /// Maximum number of spans that wait for the thread, each of about 1 KB. Further spans are dropped.
 const MAX_WAITING: usize = 8192;
-/// Maximum number of spans in one request to a collector.
+/// Maximum number of spans in one request to a collector: the default of the OpenTelemetry SDKs.
 const MAX_BATCH: usize = 512;
 /// Maximum time that a span waits for a batch to fill.
 const BATCH_INTERVAL: Duration = Duration::from_secs(2);
-/// Timeout of a request to a collector.
+/// Timeout of a request to a collector: the default of OTLP exporters.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a collector's response in bytes. The response is read only so that the connection can be reused.
 const MAX_RESPONSE: usize = 64 * 1024;

@@ -20,9 +20,10 @@ use crate::worker::Worker;
 /// Maximum number of connections accepted from one TCP, Unix or UDP socket in one poll, so that the open connections
 /// are served in between.
 const MAX_ACCEPTS_PER_POLL: usize = 64;
-/// Pause after the process ran out of descriptors or memory, or the UDP socket failed.
+/// Pause after the process ran out of descriptors or memory, or the UDP socket failed. It keeps the CPU time of a
+/// lasting failure small.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for which idle connections stay open after a handover.
+/// Time for which idle connections stay open after another worker or process has taken over the sockets.
 const IDLE_GRACE: Duration = Duration::from_secs(2);
 /// Minimum time between two log lines about the same kind of failure.
 const LOG_INTERVAL_MS: u64 = 10_000;
@@ -83,8 +84,8 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut; `None` until the worker is stopping.
     stop_deadline: Option<Tick>,
-    /// True while the worker is stopping but its server or a successor continues. QUIC connections of older processes
-    /// then still depend on the UDP socket.
+    /// True while the worker is stopping, but the server continues, or another process has taken over. The UDP socket
+    /// of this worker may still receive datagrams for QUIC connections of older processes.
     is_draining: bool,
     /// Tick at which the connections without a request in progress close, while the worker stops.
     idle_deadline: Option<Tick>,

@@ -16,10 +16,11 @@ use crate::transport::quic_secret::QuicKeys;
 /// sockets of the same user. All sockets of an address are therefore created together. At server start, this happens
 /// before privileges are dropped.
 ///
-/// `held` contains the listening sockets that this server already has. An address that overlaps with one of them, as
-/// `*:80` does with `127.0.0.1:80`, is shared until the held socket is closed. `adopted` contains inherited sockets.
-/// Sockets bound to one of `addresses` are taken out and used; the others stay in `adopted`. `quic` contains the
-/// addresses that also need UDP sockets. Addresses whose UDP port could not be bound are added to `quic_failures`.
+/// `held` contains the listening sockets that this server already has. A new address may overlap with one of them, as
+/// `*:80` does with `127.0.0.1:80`. Both sockets then share the port until the held one is closed. `adopted` contains
+/// inherited sockets. Sockets bound to one of `addresses` are taken out and used; the others stay in `adopted`. `quic`
+/// contains the addresses that also need UDP sockets. Addresses whose UDP port could not be bound are added to
+/// `quic_failures`.
 ///
 /// # Errors
 ///
@@ -125,6 +126,7 @@ pub fn bind_all(
 /// further sockets then share the queue of the first. Returns fewer sockets if no descriptor is free.
 pub fn siblings(address: &Address, first: &Listener, count: usize) -> Vec<Listener> {
     let own_queue = || {
+        // `permit_siblings` changes an option of the socket itself, to which the clone refers too.
         let mut first = first.try_clone().ok()?;
         first.permit_siblings().ok()?;
         first.sibling().ok()

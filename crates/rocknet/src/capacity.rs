@@ -10,8 +10,8 @@ use crate::files::open_folder::most_open_folders;
 use crate::snapshot::{Snapshot, addresses};
 use crate::spool;
 
-/// Maximum number of worker threads in total if `server.workers` is `auto`, unless there are more addresses. Without it,
-/// a machine with many cores and addresses would have thousands of threads.
+/// Maximum number of worker threads in total if `server.workers` is `auto`, unless there are more addresses. Without
+/// it, a machine with many cores and addresses would have thousands of threads.
 const MAX_AUTO_WORKERS: usize = 128;
 /// Descriptors reserved for logs, for files that are being looked up, and for other uses that are not counted.
 const RESERVED_DESCRIPTORS: u64 = 384;

@@ -50,7 +50,7 @@ pub struct Measured {
 pub struct LimitSample {
     /// Site and route that have the limit.
     pub label: RouteLabel,
-    /// Amount that is limited.
+    /// Limited rate or number of connections, as text.
     pub amount: String,
     /// Key as configured, such as `{client.ip}`: requests with the same value of its placeholders count together.
     pub key: String,
@@ -392,7 +392,7 @@ fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>, sites: &[SiteDiskUs
 }
 
 fn bans(page: &mut Page, bans: &BanCounters) {
-    let help = "Bans of clients and networks that last, without those of files.";
+    let help = "Bans of clients and networks in force, without those of files.";
     page.gauge("rocknet_bans", "", help, bans.active);
     let help = "Addresses and networks of ban lists.";
     page.gauge("rocknet_ban_list_entries", "", help, bans.listed);

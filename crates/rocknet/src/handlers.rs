@@ -31,7 +31,7 @@ pub struct HandlerEntry {
     pub keys: &'static [&'static str],
     /// Kind of a site with this handler, as the command `sites` shows it.
     pub kind: SiteKind,
-    /// True if the handler serves files of a directory tree.
+    /// True if the handler looks paths up in a directory tree, to serve files or to run scripts.
     pub serves_files: bool,
     /// True if the handler makes responses that the response cache may store.
     pub makes_responses: bool,
@@ -214,7 +214,7 @@ pub const CGI: HandlerEntry = HandlerEntry {
 };
 
 /// The welcome page of a new installation. No key selects it: only the configuration that the server uses without a
-/// configuration file sets `welcome_page`.
+/// configuration file sets `welcome_page`. That configuration has no response cache.
 const WELCOME: HandlerEntry = HandlerEntry {
     name: "welcome",
     keys: &[],
@@ -251,7 +251,7 @@ const NOTHING: HandlerEntry = HandlerEntry {
 };
 
 /// A handler that the embedding program mounts. No key selects it. The program passes the handler itself, so `make` is
-/// not called.
+/// not called. The response cache does not store its responses.
 pub const EMBEDDED: HandlerEntry = HandlerEntry {
     name: "embedded",
     keys: &[],

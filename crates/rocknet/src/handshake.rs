@@ -106,6 +106,7 @@ impl VerifiedClient {
         {
             return last.is_accepted;
         }
+        // The files with the authorities were never read successfully, so no certificate can be verified.
         let Some(verification) = self.trust.current() else {
             return false;
         };

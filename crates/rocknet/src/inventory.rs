@@ -62,6 +62,7 @@ fn limits(server: &Server) -> Vec<LimitSample> {
             route: Arc::clone(&state.id.route),
         },
         amount: state.id.amount.to_string(),
+        // Without a configured key, requests count by client.
         key: state.id.key.as_deref().unwrap_or("{client.ip}").to_owned(),
         requests: [&state.refused, &state.delayed, &state.dry_run].map(|counter| counter.load(Ordering::Relaxed)),
     };

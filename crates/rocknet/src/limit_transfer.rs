@@ -18,7 +18,8 @@ use crate::registries::Registries;
 /// Kind of the section with wrong passwords. The kinds 1 to 4 belong to `limits/transfer.rs` and `bans/transfer.rs`.
 const GUESSES: u32 = 5;
 
-/// Size of the record of a wrong password in bytes: client, nanoseconds until its window ends, and tag.
+/// Size of the record of a wrong password in bytes: client (16), nanoseconds until its window ends (8), and tag of the
+/// credentials (8).
 const GUESS_SIZE: usize = 32;
 
 /// Writes the tables to a sealed file. Limits that would make it too large are left out, with a line in the log.
@@ -65,6 +66,7 @@ fn read(mut file: File) -> io::Result<Vec<u8>> {
     file.rewind()?;
     let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(size.min(MAX_TRANSFER));
+    // One byte more than the maximum, so that `Transfer::read` refuses a larger file.
     file.take(MAX_TRANSFER as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -36,7 +36,8 @@ pub struct ListenerSockets {
 pub struct ActiveListener {
     /// Sockets of the workers, at least one. They keep the address bound while no worker runs.
     sockets: Vec<Arc<Listener>>,
-    /// Sockets of removed addresses that this address covers. Closing them would reset the connections in their queues.
+    /// Sockets of removed addresses that this address covers, as `*:443` covers `127.0.0.1:443`. Closing them would
+    /// reset the connections in their queues.
     covered: Vec<Arc<Listener>>,
     /// UDP sockets of the workers; empty if the address does not serve HTTP/3.
     quic: Vec<QuicSocket>,

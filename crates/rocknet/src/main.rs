@@ -36,7 +36,8 @@ fn main() -> ExitCode {
     if let Some(exit) = accounts::run_if_helper() {
         return exit;
     }
-    // An upgrade starts the file that is at this path by then. The other children run the present program.
+    // An upgrade starts the file that is at the path of this program by then. The other children run the present
+    // program.
     cli::remember_own_path();
     if let Some(program) = own_program() {
         accounts::set_helper_program(program.clone());

@@ -1,8 +1,8 @@
 //! Responses that a worker sends again without their handler, in the form in which they were sent: with their filters
 //! applied, and with their heads encoded.
 //!
-//! A response is kept once it was sent twice within a second. Its handler decides whether it may be sent again
-//! ([`Reuse`]), and is called again when that ends, at the latest after [`MAX_AGE_MS`].
+//! A response is kept once it was sent twice within a second. Its handler decides until when it may be sent again
+//! ([`Reuse`]). After that, and at the latest after [`MAX_AGE_MS`], the handler is called again.
 
 use std::cell::{Cell, RefCell};
 use std::hash::BuildHasher;
@@ -23,8 +23,8 @@ use rocknet_handler::guard::Guard;
 use rocknet_handler::services::WorkerLocal;
 use rocknet_handler::stored::Stored;
 
-/// Maximum time in milliseconds for which a response is sent without a call of its handler, so that the policy by which
-/// the response cache evicts responses gets to know which ones are in use.
+/// Maximum time in milliseconds for which a response is sent without a call of its handler, because the response cache
+/// sees only these calls, and evicts responses that seem unused.
 pub const MAX_AGE_MS: u64 = 250;
 
 /// Maximum time in milliseconds between two requests after which their response is kept.
@@ -33,15 +33,15 @@ const FREQUENT_MS: u64 = 1_000;
 /// Time in milliseconds after which a request that was not repeated is forgotten.
 const FORGET_MS: u64 = 5_000;
 
-/// Maximum number of requests.
+/// Maximum number of requests that are remembered.
 const MAX_SLOTS: usize = 4096;
 
 /// Maximum size of all requests and their responses together, in bytes. A body counts unless the response cache has it,
 /// too.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Divisor for the part of the table that is free at least after requests were forgotten. One response has at most this
-/// part.
+/// Divisor for a fraction of the table, an eighth. If the table is full, requests are forgotten until this fraction of
+/// its slots and bytes is free. One response may take at most this fraction of the bytes.
 const FREED_PART: usize = 8;
 
 /// Maximum size of a request in bytes: authority, target and `Accept-Encoding`.
@@ -64,7 +64,8 @@ struct Table {
 /// Parts of a request that decide which response it gets, besides those that [`Reuse::applies_to`] examines.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RequestKey<'r> {
-    /// Number of the site, with `AFTER_RULES` if its rules were applied.
+    /// Number of the site, with the flag [`AFTER_RULES`](crate::files::cache::l1::AFTER_RULES) if its rules were
+    /// applied.
     site: u32,
     is_secure: bool,
     authority: &'r [u8],
@@ -143,7 +144,8 @@ impl ReadyResponse {
         ready
     }
 
-    /// Permits sending the response again after its handler was called. Returns false if the handler has another one.
+    /// Permits sending the response again after its handler was called. Returns false if it may not be sent: its time
+    /// is over, the handler has another response, or the path leads to another file.
     fn renew(&self, now_ms: u64) -> bool {
         let until = self
             .script
@@ -306,8 +308,9 @@ impl Table {
         hash_of(&self.hasher, key)
     }
 
-    /// Makes room for a request if the table is full: forgets first those that were not repeated, then those whose
-    /// response was not sent again, then half of them. So much is freed at once that few requests need this work.
+    /// Makes room for a request if the table is full: forgets first those that were not repeated lately, then those
+    /// whose response was not sent again, then half of the rest until there is room. So much is freed at once that few
+    /// requests need this work.
     fn make_room(&mut self, bytes: usize, now_ms: u64) {
         if self.slots.len() < MAX_SLOTS && self.bytes + bytes <= MAX_BYTES {
             return;
@@ -370,6 +373,7 @@ fn hash_of(hasher: &RandomState, key: RequestKey<'_>) -> u64 {
 impl WorkerLocal for ReadyResponses {
     fn tick(&self, now_ms: u64) {
         let mut table = self.0.borrow_mut();
+        // A sweep at this interval is enough, because it is short against `FORGET_MS`.
         if now_ms.saturating_sub(table.swept_ms) >= FREQUENT_MS && !table.slots.is_empty() {
             table.sweep(now_ms);
         }

@@ -155,8 +155,8 @@ fn durations(snapshot: &Snapshot, sums: &HashMap<Arc<str>, Histogram>) -> Vec<Si
     sites
 }
 
-/// Binary logarithms of the bounds in microseconds of [`Status::duration_counts`]. Histograms put all durations above
-/// the last bound into the bucket below that bound.
+/// Binary logarithms of the bounds of [`Status::duration_counts`] in microseconds. The bounds go from 8 µs to 134 s,
+/// each twice the previous one. Histograms put all durations above the last bound into the bucket below that bound.
 const DURATION_BITS: std::ops::RangeInclusive<u32> = 3..=27;
 
 /// Returns the number of responses of all sites below each of the bounds.
@@ -223,6 +223,7 @@ pub fn routes(metrics: &Metrics, labels: &RouteLabels) -> Vec<RouteTraffic> {
             site: site.to_string(),
             route: route.to_string(),
             responses: counters.responses.iter().map(Counter::get).sum(),
+            // Index 4 is the class 5xx.
             server_errors: counters.responses[4].get(),
             sent_bytes: counters.sent_bytes.get(),
             received_bytes: counters.received_bytes.get(),

@@ -159,6 +159,7 @@ impl Server {
             }
             _ => true,
         });
+        // Clients of HTTP/3 remember these settings for early data.
         let remembered = remembered_settings(&config.limits);
         let mounts = &self.mounts;
         registries.oidc.prepare(&config, &self.state_folder);

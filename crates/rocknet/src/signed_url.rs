@@ -323,6 +323,8 @@ fn served_path(path: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     match SafePath::parse(path) {
         Ok(safe) => Some(safe.into_str()),
         Err(PathError::Unmatchable) => {
+            // No file can have this path, but a handler may serve it. `for_rules` decodes an encoded slash to a
+            // backslash, and bytes that are not UTF-8 to U+FFFD, so different paths could become equal.
             let decoded = SafePath::for_rules(path).ok()?;
             (!decoded.contains(['\\', '\u{fffd}'])).then_some(decoded.into())
         }

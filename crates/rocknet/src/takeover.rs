@@ -16,6 +16,8 @@
 //!   closes the channel ───────────────────────────▶ notifies the service manager
 //!   stops accepting, drains
 //! ```
+//! Generation: the number of the new process, which its QUIC connection IDs contain.
+//!
 //! Unused UDP: the addresses whose UDP sockets the new process does not read. The old process continues to read them.
 //! The old process no longer removes the socket files that it gave up, because clients reach the new process through
 //! them.

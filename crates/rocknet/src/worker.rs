@@ -37,8 +37,8 @@ use crate::spool;
 pub use self::config::{Ticks, WorkerConfig, head_limits};
 pub use self::open::{OpenConnection, OpenTunnel};
 
-/// Maximum number of bytes received by one read. It is larger than the window of a loopback connection, so that one
-/// read receives all available bytes.
+/// Maximum number of bytes received by one read. It is larger than the initial receive window of a loopback connection
+/// (65,483 bytes), so that one read usually receives all available bytes.
 const INPUT_SIZE: usize = 64 * 1024;
 /// Capacity of the output buffer between ticks. A larger response enlarges the buffer until the next tick.
 const OUTPUT_SIZE: usize = 64 * 1024;

@@ -145,6 +145,7 @@ impl PageKind {
 /// Returns true if a client prefers a page to JSON, as browsers do when a user opens an address.
 pub fn prefers_pages(exchange: &Exchange) -> bool {
     let accept = exchange.request.view().fields.get(KnownField::Accept);
+    // 1 is the position of `text/html` in the list.
     accept.is_some_and(|accept| preferred_media_type(accept, &["application/json", "text/html"]) == Some(1))
 }
 

@@ -41,6 +41,7 @@ fn credentials(body: &[u8]) -> Option<Result<(String, String), String>> {
     if user.is_empty() && password.is_empty() {
         return None;
     }
+    // The form keeps users as lines `name = hash`, so a name cannot contain `=`.
     let problem = if !is_user_name(&user) || user.contains('=') {
         format!("a user name has 1 to {MAX_USER_BYTES} bytes without a colon, an equals sign or a control character")
     } else if password.is_empty() {

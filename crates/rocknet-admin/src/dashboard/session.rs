@@ -15,7 +15,8 @@ const COOKIE: &str = "rocknet_session";
 /// Number of random bytes in a secret. Each byte is written as two hexadecimal digits.
 const SECRET_BYTES: usize = 32;
 
-/// Maximum number of sessions. If one more begins, the session that has been idle longest ends.
+/// Maximum number of sessions. If one more begins, the session that has been idle longest ends. The number bounds the
+/// memory, because each session can keep a report of 48 KiB.
 const MAX_SESSIONS: usize = 32;
 
 /// Idle time after which a session ends.
@@ -24,7 +25,8 @@ const IDLE: Duration = Duration::from_secs(12 * 3600);
 /// Maximum duration of a session, even in constant use.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Maximum number of unused links. If one more is created, the oldest link is no longer valid.
+/// Maximum number of unused links. If one more is created, the oldest link is no longer valid. Few are needed, because
+/// each is used within minutes.
 const MAX_LINKS: usize = 8;
 
 /// Time after which a link expires. A user has to copy the link from a terminal to a browser within this time.

@@ -91,13 +91,14 @@ impl Ages {
         let span = &mut self.spans[at];
         span.bytes = span.bytes.saturating_sub(length);
         span.count = span.count.saturating_sub(1);
-        // The span before it takes over its positions. Before the first one there are no responses.
+        // The span before it takes over its positions. The positions of the first span have no response any more.
         if span.count == 0 {
             self.spans.remove(at);
         }
     }
 
-    /// Drops the oldest responses until the rest has at most `quota` bytes. Returns `None` if it has no more already.
+    /// Drops the oldest responses until the rest has at most `quota` bytes. Returns `None` if the site does not exceed
+    /// this quota.
     pub fn trim(&mut self, quota: u64) -> Option<Dropped> {
         let (mut bytes, mut count, mut spans) = (0, 0, 0);
         while self.bytes - bytes > quota

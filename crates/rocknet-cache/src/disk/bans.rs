@@ -7,15 +7,15 @@ use super::position::Position;
 use crate::key::{self, KeyParts};
 use crate::purge::Purge;
 
-/// Maximum number of purges. Beyond it, the responses before the older half of them are dropped, so that this half has
-/// no effect any longer.
+/// Maximum number of purges. Beyond it, the older half of them is forgotten, and all responses that this half could
+/// select are dropped.
 const MAX_BANS: usize = 4096;
 
 /// Purges in the order of their positions, the newest last.
 #[derive(Debug, Default)]
 pub(super) struct Bans {
     all: Vec<(Position, Purge)>,
-    /// The same purges, because most new ones are not among them.
+    /// The same purges, so that only a repeated purge needs a search in `all`.
     known: HashSet<Purge>,
 }
 
@@ -56,6 +56,7 @@ impl Bans {
         if newer.is_empty() {
             return false;
         }
+        // A response whose key is malformed counts as selected, so that it is not used.
         let Some(parts) = key::parts(key) else { return true };
         let parts: KeyParts<'_> = match url {
             Some(url) => parts.with_url(url),

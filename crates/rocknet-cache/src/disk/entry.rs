@@ -15,9 +15,9 @@ pub(super) struct Entry {
     pub length: u32,
     /// Tag of the variant: a hash of the request fields that select the response, with their values.
     pub variant: u32,
-    /// Time in seconds since 1970 after which the response has no use.
+    /// Time in seconds since 1970 after which the response has no use; the maximum if it can be validated.
     pub expires: u32,
-    /// Number of the list with the names of these fields (names.rs).
+    /// Number of the list with the names of the request fields that select the response (names.rs).
     pub names: u16,
     pub mark: Mark,
 }
@@ -27,7 +27,7 @@ pub(super) struct Entry {
 pub(super) struct Mark(u16);
 
 impl Mark {
-    /// Bit of the flag. Numbers of sites are less.
+    /// Bit of the flag. All numbers of sites are lower.
     const HIT: u16 = MAX_SITES as u16;
 
     /// Creates the mark of a response that was not used yet.

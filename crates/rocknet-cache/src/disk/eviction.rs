@@ -17,18 +17,20 @@ use super::time::unix_s;
 /// Returns true for keys that the memory has.
 pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
-/// The log has space while the responses in the index take less than this part of its capacity, a quarter. Its other
-/// records are replaced and dropped responses, such as those of a site that exceeds its quota. Responses of other sites
-/// need not make room for those. A sealed segment is at least half full of bytes or of records, so the responses in the
-/// index fill at most half of the segments. While all are kept, the other half is free for new ones, and each byte is
-/// written twice on average.
-const SPACE: u64 = 4;
+/// Divisor of the capacity. The log has space while the responses in the index take less than a quarter of it.
+///
+/// The other records are then replaced and dropped responses, such as those of a site that exceeds its quota. So no
+/// response in the index has to be dropped. A sealed segment is at least half full, of bytes or of records. Therefore
+/// the responses in the index fill at most half of the segments, and the other half is free for new responses. Each
+/// byte is then written twice on average.
+const SPACE_DIVISOR: u64 = 4;
 
-/// Part of a segment that is kept at most if the log has no space, a half, so that each dropped segment frees the rest.
-const KEPT: u64 = 2;
+/// Divisor of the size of a segment. If the log has no space, at most half of a segment is kept, so that dropping the
+/// segment frees the other half.
+const KEPT_DIVISOR: u64 = 2;
 
 /// Appends the responses of a segment again that were used or are in memory; all of them while the log has space.
-/// `most`: maximum size of a segment in bytes.
+/// `number` and `size` are those of the segment. `most`: maximum size of a segment in bytes.
 pub(super) fn keep_responses(
     shared: &Shared,
     folder: &Folder,
@@ -51,8 +53,8 @@ pub(super) fn keep_responses(
         at += header.length();
         // A segment has a maximum number of records, so a small response takes this share.
         let shares = shared.index.len() as u64 * u64::from(MIN_SHARE);
-        let has_space = shared.index.bytes() + shares < shared.capacity.load(Ordering::Relaxed) / SPACE;
-        let room = if has_space { most } else { most / KEPT };
+        let has_space = shared.index.bytes() + shares < shared.capacity.load(Ordering::Relaxed) / SPACE_DIVISOR;
+        let room = if has_space { most } else { most / KEPT_DIVISOR };
         if header.kind != Kind::Response || kept_bytes + header.length() > room {
             continue;
         }

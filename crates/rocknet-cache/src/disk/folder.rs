@@ -62,6 +62,7 @@ impl State {
     /// Returns the state of a new log.
     pub fn new() -> State {
         State {
+            // The standard library gives each `RandomState` random keys.
             seed: RandomState::new().hash_one(0),
             boot: boot_id(),
             is_closed: false,

@@ -24,7 +24,7 @@ const MAX_WAITING_RECORDS: usize = 16 * 1024;
 /// given up.
 const MAX_RECORDS: usize = 256 * 1024;
 
-/// Maximum size of the keys of changes before the log is open, in bytes.
+/// Maximum memory of the keys, purges and URLs of changes before the log is open, in bytes.
 const MAX_EARLY: usize = 8 << 20;
 
 /// Maximum number of hashes of changes before the log is open.
@@ -62,7 +62,7 @@ pub(super) struct EarlyChanges {
     pub hashes: HashSet<u64>,
     /// Purges.
     pub purges: Vec<Purge>,
-    /// Sites and URLs of changes whose resources have keys made by a template.
+    /// Changed URLs with their sites, for responses whose keys are made by a template.
     pub urls: HashSet<SiteUrl>,
     /// Estimated memory of the keys, purges and URLs in bytes.
     size: usize,
@@ -183,7 +183,8 @@ impl Log {
     }
 
     /// Drops the waiting records, and collects changes until the log is open again. The segments must be removed before
-    /// that, because removals and purges may be among the dropped records.
+    /// that, because removals and purges may be among the dropped records. `is_overrun`: too many records waited, so
+    /// the thread has yet to empty the log.
     pub fn close(&mut self, is_overrun: bool) {
         let phase = match self.phase {
             Phase::Closed => Phase::Closed,

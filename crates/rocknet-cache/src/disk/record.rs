@@ -51,7 +51,7 @@ pub(super) enum Kind {
     Purge = 3,
     /// The responses of a site before a position are dropped, because it has exceeded its quota.
     Trim = 4,
-    /// Earlier responses of a site to a URL are dropped whose keys are made by a template. The hash is that of the URL.
+    /// Earlier responses of a site to a URL are dropped if a template has made their keys.
     UrlChange = 5,
 }
 
@@ -64,9 +64,9 @@ pub(super) struct Header {
     pub head: u32,
     /// Length of the body in bytes.
     pub body: u32,
-    /// Hash of the key.
+    /// Hash of the key, or of the URL of a change; 0 for a purge or trim.
     pub hash: u64,
-    /// Tag of the variant.
+    /// Tag of the variant; 0 unless the record is a response.
     pub variant: u32,
     pub head_crc: u32,
     pub body_crc: u32,

@@ -13,7 +13,7 @@ pub(super) struct Stats {
     pub writes: AtomicU64,
     /// Responses in memory that were not appended.
     pub skipped: AtomicU64,
-    /// Reads that were not made, or not waited for, because the disk is busy.
+    /// Reads that were not started or were given up, because the disk was busy or no memory was free.
     pub busy: AtomicU64,
     /// Failed reads and writes, and damaged records.
     pub errors: AtomicU64,

@@ -268,6 +268,7 @@ impl<'s> Writer<'s> {
         let shared = self.shared;
         let mut log = shared.log();
         shared.is_ready.store(false, Ordering::SeqCst);
+        // `false`: this thread empties the log below.
         log.close(false);
         drop(log);
         match self.clear() {

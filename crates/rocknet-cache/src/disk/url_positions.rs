@@ -2,8 +2,8 @@
 //! does not lead to their keys.
 //!
 //! URLs share the places of a table by their hash. Responses to URLs of one place are invalidated together, which costs
-//! only the requests that fetch them again. The hash is that of keys, which a restart keeps: a change without a record
-//! relies on an earlier change at the same place.
+//! only the requests that fetch them again. A restart keeps the seed of the hashes, and so the place of each URL: a
+//! change without a record relies on an earlier change at the same place.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -113,6 +113,7 @@ impl Writer<'_> {
     /// Drops the oldest segments until the log has room for another one.
     pub fn fit(&mut self) -> io::Result<()> {
         let capacity = self.shared.capacity.load(Ordering::Relaxed);
+        // Segments with small records are not full. Limiting their number bounds the number of records.
         let most = (capacity / u64::from(self.segment_size)).max(2);
         loop {
             let size: u64 = self.segments.iter().map(|(_, size)| size).sum();

@@ -1,5 +1,6 @@
-//! Responses in memory, within a maximum size. The eviction policy of `quick_cache` (decision 33) keeps resources
-//! that were used more than once, so that a crawler does not displace them.
+//! Responses in memory, within a maximum size. The eviction policy of `quick_cache`
+//! ([decision 33](../../../../docs/decisions/0033-responses-in-memory.md)) keeps resources that were used more than
+//! once, so that a crawler does not displace them.
 //!
 //! Keys are spread over shards. Changes of a shard are made one at a time, so that no purge falls between the check
 //! that a response is current and its insertion.

@@ -169,6 +169,7 @@ pub(super) const KEYS: &[Key] = &[
     .example("resolved = true"),
     key(
         "status",
+        // `check::rule` refuses 304 to 306.
         Kind::Integer { min: 301, max: 308 },
         "Status of `redirect`, as in `redirects`.",
     )

@@ -11,8 +11,8 @@ use regex_syntax::ast::ErrorKind as Unparsable;
 
 use crate::template::{Scope, Template};
 
-/// Maximum length of an expression in bytes. It bounds the parsed expression, which exists before [`MAX_COMPILED_BYTES`]
-/// applies.
+/// Maximum length of an expression in bytes. It bounds the parsed expression, which exists before
+/// [`MAX_COMPILED_BYTES`] applies.
 const MAX_BYTES: usize = 8 * 1024;
 /// Maximum size of a compiled expression in bytes. The time of a match grows with the size times the length of the
 /// text, so this bound keeps expressions such as `(a{1000}){1000}` away from requests.

@@ -187,6 +187,7 @@ pub(super) fn unescaped(text: &str) -> Result<Cow<'_, str>, TemplateError> {
     while let Some(at) = rest.find(['$', '%']) {
         let mark = &rest[at..=at];
         let after = rest[at..].trim_start_matches(mark);
+        // Number of equal marks in a row, and number of bytes up to the last of them.
         let (marks, before) = (rest.len() - at - after.len(), rest.len() - after.len());
         let found = match mark {
             "$" => nginx_variable(after),

@@ -23,9 +23,9 @@ use crate::request::{Level, Refused};
 
 pub use self::request::{ReceivedRequest, encode_request};
 
-/// Maximum size of a payload in bytes. A request body that a controller gets as a whole has at most 1 MiB. A request head
-/// exceeds the maximum only with a target of several hundred KiB, because an encoded request contains the path three
-/// times. The limits permit such a target only if they are raised.
+/// Maximum size of a payload in bytes. A request body that a controller gets as a whole has at most 1 MiB. A request
+/// head exceeds the maximum only with a target of several hundred KiB, because an encoded request contains the path
+/// three times. The limits permit such a target only if they are raised.
 pub const MAX_FRAME: usize = 2 * 1024 * 1024;
 /// Maximum size of a body frame in bytes, large enough that the cost of a frame is small per byte.
 pub const MAX_BODY: usize = 64 * 1024;

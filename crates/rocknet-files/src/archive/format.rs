@@ -12,7 +12,8 @@ pub const BLOCK: usize = 0xffff;
 /// Length of the header of such a block, in bytes.
 pub const BLOCK_HEADER: usize = 5;
 
-/// Files from this size on use the 64-bit form. It is below 4 GiB by more than `deflate` can add to a file.
+/// Minimum size of files with the 64-bit form, in bytes. `deflate` adds less than 64 MiB to a smaller file, so its
+/// length in the archive fits into 32 bits too.
 const WIDE_FROM: u64 = (1 << 32) - (64 << 20);
 /// Value of a field of 32 bits whose real value is in the 64-bit form.
 const WIDE: u32 = u32::MAX;
@@ -97,7 +98,8 @@ impl ArchiveEntry {
         put16(out, self.method());
         put16(out, time);
         put16(out, date);
-        // The checksum and both sizes are in the data descriptor.
+        // The checksum and both sizes follow in the data descriptor. Here they are 0; in the 64-bit form, the zeros of
+        // the sizes are in `extra`.
         put32(out, 0);
         put32(out, size);
         put32(out, size);
@@ -243,7 +245,8 @@ pub struct Length {
 }
 
 impl Length {
-    /// Adds an entry, and sets the position that it has without compression.
+    /// Adds an entry, and sets the position that it has without compression, because the length of its entry in the
+    /// central directory depends on the position.
     pub fn add(&mut self, entry: &mut ArchiveEntry) {
         entry.offset = self.offset;
         self.central += self.measured(|out| entry.push_central(out));

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rocknet_handler::client::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of archives that one server makes at the same time. Each holds its list of entries, with up to 8 MiB of
-/// paths, until it was sent.
+/// Maximum number of archives that one server makes at the same time. Each holds its list of entries, with up to 8 MiB
+/// of paths, until it was sent.
 pub const MAX_ARCHIVES: usize = 32;
 /// Maximum number of folders that one server scans at the same time. Each scan occupies at most one thread of the
 /// blocking pool. Further scans wait.
@@ -49,7 +49,7 @@ pub enum Refusal {
 pub struct ArchivePermit {
     _archive: OwnedSemaphorePermit,
     counts: Arc<Counts>,
-    /// Key of the client with its free scans; `None` if it is not counted.
+    /// Key of the client with its free scans; `None` for a client without an IP address, which is not counted.
     client: Option<(u128, Arc<Semaphore>)>,
 }
 
@@ -81,7 +81,8 @@ impl ArchiveLimit {
         let mut clients = self.0.clients();
         let count = client.and_then(|client| clients.get(&client));
         let count = count.map_or(0, |archives| archives.count);
-        // A client above its own limit learns of that, even if the server has no free place either.
+        // The limit of the client is checked first, so that a client that has reached it gets this reason even if the
+        // server has no free place either.
         if client.is_some() && count >= per_client {
             return Err(Refusal::Client);
         }

@@ -13,8 +13,10 @@ pub fn of_folder(path: &str) -> String {
     }
 }
 
-/// Returns the value of `Content-Disposition` for a file name (RFC 6266). A name with other characters than those of
-/// `filename` is encoded in `filename*` (RFC 8187) as well; `filename` is then a replacement for old clients.
+/// Returns the value of `Content-Disposition` for a file name (RFC 6266). `filename` gets the printable ASCII
+/// characters of the name, except `"`, `\` and `%`, which clients interpret in different ways (RFC 6266, appendix D). A
+/// name with other characters is encoded in `filename*` (RFC 8187) as well; `filename` is then a replacement for old
+/// clients.
 pub fn disposition(name: &str) -> String {
     let is_plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();

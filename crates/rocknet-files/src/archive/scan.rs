@@ -1,5 +1,5 @@
-//! Finds the files and folders of an archive: those to which the listings below its folder lead. A scan runs in short
-//! steps, so that it ends soon after its client has left, and does not occupy a thread while others wait.
+//! Finds the files and folders of an archive: those that its client can reach by listings from its folder on. A scan
+//! runs in short steps, so that it ends soon after its client has left, and does not occupy a thread while others wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,11 +27,13 @@ const MAX_PATHS: usize = 8 << 20;
 /// such as those of hidden files, count too, because reading them takes time.
 const NAMES_FOR_EACH_ENTRY: usize = 4;
 
-/// Number of names after which a step ends.
+/// Number of names after which a step ends, so that other jobs of the pool run between two steps. Opening a folder and
+/// adding an entry count as one name each.
 const STEP_NAMES: usize = 256;
-/// Time after which a step ends.
+/// Time after which a step ends, even if a slow disk has returned fewer names.
 const STEP_TIME: Duration = Duration::from_millis(20);
-/// Number of names that are read from a folder at once.
+/// Number of names that are read from a folder at once: fewer than [`STEP_NAMES`], so that a step ends within a large
+/// folder.
 const NAMES_AT_ONCE: usize = 64;
 
 /// The content of an archive, before it is sent.
@@ -217,7 +219,8 @@ impl<A: PathAccess> Scan<A> {
         }
     }
 
-    /// Leaves out a folder that was removed or closed meanwhile, unless it is that of the archive.
+    /// Leaves out a folder that was removed or became inaccessible meanwhile. For the top folder of the archive, this
+    /// is an error.
     fn left_out(folder: &ArchiveFolder, error: &OpenError) -> Result<Stage, Status> {
         let is_gone = matches!(error, OpenError::NotFound | OpenError::Forbidden | OpenError::Escapes);
         if is_gone && folder.depth > 0 {
@@ -244,6 +247,7 @@ impl<A: PathAccess> Scan<A> {
         if self.names > self.request.limits.entries.saturating_mul(NAMES_FOR_EACH_ENTRY) {
             return Err(self.exceeds(ArchiveBound::Names));
         }
+        // Fewer names are returned only at the end of the folder.
         if count == NAMES_AT_ONCE {
             return Ok(Stage::Reading(reading));
         }
@@ -312,6 +316,7 @@ impl<A: PathAccess> Scan<A> {
     /// Adds a folder if a request for its path would list it, or its index file if it has one.
     fn add_folder(&mut self, parent: &ArchiveFolder, name: &str, relative: Vec<u8>, meta: &Meta) -> Result<(), Status> {
         let path = format!("{}{name}/", parent.path);
+        // A symbolic link can lead to `parent` or to a folder above it. Following it would never end.
         if parent.above.contains(meta) {
             return Ok(());
         }

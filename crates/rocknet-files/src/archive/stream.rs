@@ -172,8 +172,8 @@ impl State {
         Ok(Position::Content(index, content))
     }
 
-    /// Opens the file of an entry. Fails if it was replaced or changed since the scan, because its size was announced
-    /// and the archive would mix files of different times.
+    /// Opens the file of an entry. Fails if it was replaced or changed since the scan, because the length of the
+    /// archive was computed from its size, and the archive would mix files of different times.
     fn open(&self, found: &ScannedEntry) -> io::Result<File> {
         let relative = self.scanned.path_of(&found.entry);
         let opened = self.scanned.root.open_file(&relative, self.scanned.symlinks);

@@ -10,9 +10,9 @@ use crate::entry_kind::EntryKind;
 /// A bound of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
-    /// Bytes of fallbacks.
+    /// Bytes of fallbacks ([`EntryKind::Fallback`]).
     Fallbacks,
-    /// Bytes of missing paths.
+    /// Bytes of missing paths ([`EntryKind::Missing`]).
     Missing,
     /// Number of open files.
     OpenFiles,

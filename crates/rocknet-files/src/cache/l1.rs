@@ -98,7 +98,7 @@ pub struct CachedEndpoint {
     pub pages: Option<Arc<Tree>>,
     /// Path of the request, decoded and normalized.
     pub path: Box<str>,
-    /// True if a file can have this path.
+    /// True if a file can have this path; false for a path such as `/a%2Fb`.
     pub is_file_path: bool,
 }
 

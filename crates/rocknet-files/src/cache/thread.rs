@@ -30,7 +30,7 @@ use super::status::CacheStatus;
 use super::weight::ENTRY_BYTES;
 use crate::entry::Entry;
 
-/// Time for which inserts are collected before they are processed.
+/// Time for which inserts are collected before they are processed, so that the thread wakes up once for many of them.
 const INSERT_DELAY: Duration = Duration::from_millis(10);
 
 /// The state of the cache thread.
@@ -228,6 +228,7 @@ impl CacheThread {
         for (key, state) in &self.entries {
             match &state.stored {
                 Some(stored) if state.loading.is_some() => stored.entry.retire(),
+                // The first load. `finish_load` does not store the result if the lookup began before the purge.
                 None if state.loading.is_some() => {}
                 _ => removed.push(key.clone()),
             }

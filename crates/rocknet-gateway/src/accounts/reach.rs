@@ -45,6 +45,7 @@ pub fn reachable(folder: &Path, user: &User) -> io::Result<Option<PathBuf>> {
             break;
         }
         let found = path.symlink_metadata()?;
+        // A link has no permissions of its own, and a target below `folder` is visited itself.
         if found.is_symlink() {
             continue;
         }

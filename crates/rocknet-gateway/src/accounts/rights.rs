@@ -148,7 +148,7 @@ pub fn warning(has_scripts: bool) -> Option<String> {
 }
 
 /// Sets `user` to `server.script_user` in all sites and routes that name no account. Changes nothing if this process
-/// cannot start programs as other accounts.
+/// cannot start programs as other accounts, because it would then refuse scripts that its own account can run.
 pub fn apply_default(config: &mut Config) {
     let Some(default) = config.server.script_user.clone().filter(|_| can_switch_accounts()) else {
         return;

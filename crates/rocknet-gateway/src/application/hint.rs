@@ -101,6 +101,7 @@ fn hint(error: &BackendError, protocol: Protocol, address: &BackendAddress) -> S
             "The response of {address} does not begin with valid header fields. Does it speak {protocol}, and is every \
              field one line?"
         ),
+        // `ResponseTooLarge` occurs with CGI only.
         BackendError::StaleConnection
         | BackendError::ConnectionLost(_)
         | BackendError::NoResponse

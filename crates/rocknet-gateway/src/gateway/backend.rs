@@ -195,8 +195,8 @@ impl Backend {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Takes an idle connection that is still open. Returns `None` if there is no such connection, or if too many
-    /// requests are in flight.
+    /// Takes an idle connection that is still open. Returns `None` if there is no such connection. If too many requests
+    /// are in flight, closes the connection and returns `None`.
     pub fn take_idle(self: &Arc<Backend>) -> Option<BackendConnection> {
         loop {
             // The connection that was used last is taken first, so that the others expire when load is low.

@@ -32,7 +32,7 @@ pub struct CgiProgram {
     pub stdout: Receiver,
     /// Detects the end of the process while another process keeps standard output open.
     pub end: ProgramEnd,
-    /// Standard error; `None` once it is closed.
+    /// Standard error; `None` once it is closed or has failed.
     stderr: Option<Receiver>,
 }
 
@@ -73,7 +73,7 @@ impl CgiProgram {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads from standard error into `buffer` and returns the number of bytes; 0 once it is closed.
+    /// Reads from standard error into `buffer` and returns the number of bytes; 0 once it is closed or has failed.
     pub fn poll_stderr(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let Some(stderr) = &mut self.stderr else {
             return Poll::Ready(Ok(0));

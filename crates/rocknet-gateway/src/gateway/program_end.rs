@@ -12,7 +12,8 @@ use rocknet_io::process_end::{ProcessDescriptor, ProcessEnd};
 use rocknet_io::wheel::{Deadline, Wheel};
 
 /// Time without output after the end of a program, after which its response ends. Everything that the program itself
-/// wrote is in the pipe when it ends. The time is for the last process of a pipeline that the program did not wait for.
+/// wrote is in the pipe when it ends. The wait is for output of processes that the program started without waiting for
+/// their end.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// State of the detection.

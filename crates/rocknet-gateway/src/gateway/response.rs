@@ -118,10 +118,12 @@ impl ResponseBody {
                 return Poll::Ready(None);
             }
             if self.remaining == Some(0) {
-                // Bytes after the body, or an error: the body is complete, but the connection is not reused.
+                // `poll_receive` returned bytes after the body, or an error. The body is complete, but the connection
+                // is not reused.
                 if !self.backend_exchange.is_over() {
                     return Poll::Ready(None);
                 }
+                // It returned the end of the response.
                 continue;
             }
             if let Err(error) = ready!(self.backend_exchange.poll_receive(context)) {

@@ -155,6 +155,7 @@ impl FpmProcess {
     /// Starts, checks or kills processes as their times require.
     pub fn tick(&mut self) {
         if self.retires_at.take_if(|at| *at <= Instant::now()).is_some() {
+            // `true`: once its requests are complete.
             self.end(self.pool.drain_timeout, true);
         }
         self.orphans.retain_mut(|(process, at)| {
@@ -285,6 +286,7 @@ impl FpmProcess {
             }
             Err(error) => {
                 let why = format!("{} cannot be started: {error}", installed.program.display());
+                // `false`: no process accepted requests.
                 self.failed(&why, false);
             }
         }

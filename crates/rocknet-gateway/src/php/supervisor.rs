@@ -91,6 +91,7 @@ impl Supervisor {
     /// Ends all processes, and waits until they have exited.
     fn stop(mut self) {
         for process in &mut self.processes {
+            // `false`: immediately, without waiting for requests.
             process.end(STOP_TIMEOUT, false);
         }
         while !self.processes.is_empty() {

@@ -145,7 +145,8 @@ fn is_local(directory: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(directory).is_ok_and(|system| LOCAL.contains(&(system.f_type as u64 & 0xffff_ffff)))
 }
 
-/// Keeps a prefetch within one mounted file system, because an operation of the ring on a remote one may never end.
+/// Keeps [`KernelLookup::open_cached`] and [`KernelLookup::prefetch_names`] within the file system of the root. A mount
+/// below the root may be a remote one, on which `fstat` may block and an operation of the ring may never end.
 const SAME_MOUNT: ResolveFlags = ResolveFlags::NO_XDEV;
 
 /// Reads a symbolic link without following it. Owner and target are those of the same link, because both are read from

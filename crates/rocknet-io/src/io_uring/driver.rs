@@ -1,8 +1,8 @@
 //! Driver of one thread's ring, through which the connections of the thread send, receive and wait. A turn of the ring
 //! submits the queued operations, processes completions and wakes tasks.
 //!
-//! Each connection has a slot in the state of the ring, and a [`Link`](crate::link::Link) that calls the driver with the
-//! index of this slot (`stream.rs`).
+//! Each connection has a slot in the state of the ring, and a [`Link`](crate::link::Link) that calls the driver with
+//! the index of this slot (`stream.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -63,6 +63,7 @@ struct Route {
 /// those of the address.
 fn v4_routes(table: &str) -> Vec<Route> {
     let parse = |line: &str| {
+        // The columns: interface, destination, gateway, flags, references, uses, metric, mask.
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let number = |at: usize| u32::from_str_radix(fields.get(at)?, 16).ok();
         let flags = number(3)?;
@@ -81,6 +82,8 @@ fn v4_routes(table: &str) -> Vec<Route> {
 /// Parses the default routes in `ipv6_route`, without those that refuse packets or lead to loopback.
 fn v6_default_routes(table: &str) -> Vec<Route> {
     let parse = |line: &str| {
+        // The columns: destination and source, each with the length of its prefix; next hop, metric, references, uses,
+        // flags, interface.
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let is_default = fields.first()?.bytes().all(|digit| digit == b'0') && *fields.get(1)? == "00";
         let flags = u32::from_str_radix(fields.get(8)?, 16).ok()?;

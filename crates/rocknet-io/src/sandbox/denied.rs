@@ -119,7 +119,7 @@ const fn fail_with(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
 }
 
-/// Returns the program that the kernel runs for each system call.
+/// Returns the program that the kernel runs for each system call. If `has_io_uring` is false, it denies io_uring, too.
 pub(super) fn filter(architecture: u32, has_io_uring: bool) -> Vec<libc::sock_filter> {
     let denied = fail_with(libc::EPERM);
     let mut program = vec![

@@ -40,11 +40,11 @@ impl Address {
         else {
             return self == other;
         };
-        let covers = |all: IpAddr, one: IpAddr| all.is_unspecified() && all.is_ipv4() == one.is_ipv4();
+        let contains = |all: IpAddr, one: IpAddr| all.is_unspecified() && all.is_ipv4() == one.is_ipv4();
         port == other_port
             && match (*ip, *other_ip) {
                 (None, _) | (_, None) => true,
-                (Some(one), Some(other)) => one == other || covers(one, other) || covers(other, one),
+                (Some(one), Some(other)) => one == other || contains(one, other) || contains(other, one),
             }
     }
 

@@ -22,8 +22,9 @@ pub struct Query {
 }
 
 impl Query {
-    /// Parses `sort=name|size|time`, `order=asc|desc`, `view=list|grid`, `filter=TEXT` and `zip` from a query. If a key
-    /// is repeated, its first value is used. Other keys are ignored, and an unknown value selects the default.
+    /// Parses `sort=name|size|time`, `order=asc|desc`, `view=list|grid`, `filter=TEXT` and `zip` or `zip=1` from a
+    /// query. If a key is repeated, its first value is used. Other keys are ignored, and an unknown value selects the
+    /// default.
     pub fn parse(query: &[u8]) -> Query {
         let value = |key: &[u8]| {
             query

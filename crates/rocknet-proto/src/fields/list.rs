@@ -33,13 +33,16 @@ impl ConstField {
     ///
     /// # Panics
     ///
-    /// Panics if the line has another name, has no `: ` after the name, has a byte other than printable ASCII in its
-    /// value, or does not end with CRLF.
+    /// Panics if the line has a name other than `known`, has no `: ` after the name, has a byte other than printable
+    /// ASCII in its value, or does not end with CRLF.
     pub const fn new(known: KnownField, line: &'static str) -> ConstField {
         let (bytes, name) = (line.as_bytes(), known.as_str().as_bytes());
         let mut at = 0;
         while at < name.len() {
-            assert!(bytes[at].to_ascii_lowercase() == name[at], "the line has another name");
+            assert!(
+                bytes[at].to_ascii_lowercase() == name[at],
+                "the line has a name other than `known`"
+            );
             at += 1;
         }
         assert!(
@@ -95,8 +98,8 @@ impl FieldList {
         self.present = self.present.union(KnownFieldSet::of(&[field.known]));
     }
 
-    /// Adds a received field. If the field is invalid, stores it separately, so that the encoder refuses the head, and
-    /// returns false. Reads a value that is not UTF-8 as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
+    /// Adds a field. If the field is invalid, stores it separately, so that the encoder refuses the head, and returns
+    /// false. Reads a value that is not UTF-8 as Latin-1, the historical charset of HTTP (RFC 9110 §5.5).
     pub fn add_field(&mut self, field: Field<'_>) -> bool {
         let Field { known, name, value } = field;
         if !field.is_sendable() {

@@ -23,8 +23,8 @@ pub enum H2ResponseTiming {
 
 /// Size of a response body in bytes, unless [`BIG`] applies.
 const SMALL: u64 = 5;
-/// Size of a response body in bytes, for paths that begin with `/big`. A response that is sent after a request body is
-/// always small.
+/// Size of a response body in bytes, for paths that begin with `/big`. It exceeds the initial flow-control window of
+/// 65,535 bytes, so it is not sent at once. A response that is sent after a request body is always small.
 const BIG: u64 = 100_000;
 /// Value of Date in prepared heads.
 const DATE: &[u8; 29] = b"Sun, 06 Nov 1994 08:49:37 GMT";

@@ -176,6 +176,8 @@ impl BodyReader {
                     }
                     if self.left == 0 {
                         self.state = BodyState::Done;
+                        // A body with a length has no trailers. Since the head, the caller may have used the index for
+                        // another connection, whose trailers would still be in it.
                         trailers.clear();
                         continue;
                     }

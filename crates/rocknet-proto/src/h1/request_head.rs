@@ -42,7 +42,7 @@ pub(crate) fn read_head(
 ) -> Result<RequestHead, ParseError<Refusal>> {
     index.clear();
     let mut at = 0;
-    // A bare LF is not skipped; the request line is then refused.
+    // `empty_lines` skips no bare LF; the request line is then refused.
     if let Some(b'\r' | b'\n') = window.first() {
         at = empty_lines(window)?;
     }
@@ -243,7 +243,7 @@ fn check_host(window: &[u8], index: &mut RequestIndex) -> Result<(), Refusal> {
             let default_port: &[u8] = match index.form {
                 TargetForm::Absolute if target.get(..5).is_some_and(is_https) => b"443",
                 TargetForm::Absolute => b"80",
-                // The target of CONNECT always has a port.
+                // The target of CONNECT always has a port, so a Host without a port differs from it.
                 _ => b"",
             };
             let agreed = authority::same(index.authority.of(window), host, default_port);

@@ -9,7 +9,7 @@
 //! reading:  Head ──Request──► Body ──End──► AwaitingResponse ──finish──► Head (keep-alive) or Closed
 //!             └──Request without body──────────┘
 //!           any ──refusal, upgrade, close──► Closed
-//! writing:  Idle ──Request──► Pending ──respond──► Started ──finish──► Idle
+//! writing:  Idle ──Request, refusal──► Pending ──respond──► Started ──finish──► Idle
 //! ```
 //!
 //! If the response is finished before the body and the connection persists, `End` leads from `Body` to `Head`.
@@ -493,6 +493,7 @@ impl ServerConnection {
         let previous = std::mem::replace(&mut self.reading, ReadState::Closed);
         match previous {
             _ if self.upgraded => AfterResponse::Upgrade,
+            // The whole request is read, so no part of it is left whose arrival would reset the connection.
             ReadState::AwaitingResponse => AfterResponse::Close,
             ReadState::Head | ReadState::Body | ReadState::Closed => AfterResponse::Linger,
         }

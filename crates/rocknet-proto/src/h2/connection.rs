@@ -70,7 +70,8 @@ const FIELD_OVERHEAD: usize = 32;
 /// Limits that a connection announces to its client (RFC 9113 §6.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Maximum number of concurrent streams of the client. Larger values are lowered to 4096.
+    /// Maximum number of concurrent streams of the client, and separately of concurrent pushes. Values above 4096 are
+    /// lowered to 4096.
     pub streams: u32,
     /// Flow-control window of each stream, in bytes. Raised to 65,535 if smaller, because clients may send that much
     /// before they receive SETTINGS. Lowered to 2^31-1 if larger.
@@ -398,7 +399,7 @@ impl ServerConnection {
         }))
     }
 
-    /// Removes a stream from the table and returns its unreleased bytes to the connection's window.
+    /// Removes a stream from the table and gives its unreleased bytes back to the connection's window.
     #[inline]
     fn remove(&mut self, stream: StreamId, out: &mut Vec<u8>) {
         let unreleased = self.streams.remove(stream);
@@ -407,7 +408,8 @@ impl ServerConnection {
         }
     }
 
-    /// Returns `size` bytes, which were consumed or discarded, to the connection's window.
+    /// Gives `size` bytes, which were consumed or discarded, back to the connection's window. Writes a WINDOW_UPDATE
+    /// once enough bytes have accumulated.
     #[inline]
     fn credit(&mut self, size: u32, out: &mut Vec<u8>) {
         if let Some(grant) = self.receive_window.release(size) {

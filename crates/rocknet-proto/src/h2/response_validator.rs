@@ -109,6 +109,7 @@ impl ResponseValidator {
                     }) else {
                         return Ok(());
                     };
+                    // `parse` returns `None` only for fewer than `HEADER_SIZE` bytes, so never here.
                     if let Some(header) = header {
                         self.begin_frame(header, &mut malformed)?;
                     }
@@ -275,7 +276,7 @@ struct ResponseFields {
     is_malformed: bool,
 }
 
-/// Maximum capacity in bytes that the field buffer keeps after each field.
+/// Maximum capacity in bytes that the field buffer keeps after each field. Nearly all fields fit in it.
 const MAX_SPARE_CAPACITY: usize = 4096;
 
 impl FieldSink for ResponseFields {

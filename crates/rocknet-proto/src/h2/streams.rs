@@ -43,7 +43,7 @@ pub(crate) const STREAMS_CEILING: usize = 1 << 12;
 const SMALL_FRAMES: u8 = 64;
 
 /// Maximum number of slots that a connection without streams keeps when it is trimmed. If it has more slots, all slots
-/// are freed.
+/// are freed. `Vec` allocates four slots at first, so a client with few concurrent requests causes one allocation.
 const SPARE_SLOTS: usize = 4;
 
 /// Number of streams reset by the server that are remembered, so that frames in flight to them are ignored. It equals
@@ -51,8 +51,8 @@ const SPARE_SLOTS: usize = 4;
 const RESET_HISTORY: usize = 128;
 
 /// Number of streams ended by both sides, or reset by the client, that are remembered. They distinguish a frame after
-/// the end of its stream from a frame with an invalid stream number. DATA on an older stream is ignored and counted as
-/// stale.
+/// the end of its stream from a frame with an invalid stream number. A few suffice: DATA on an older stream is ignored
+/// and counted as stale, and HEADERS on it are an error in any case.
 const ENDED_HISTORY: usize = 8;
 
 /// Table of open streams.

@@ -35,7 +35,7 @@ pub const MAX_STREAMS: u64 = 128;
 const TABLE_CAPACITY: usize = 4096;
 
 /// Maximum number of streams that may wait for insertions into the dynamic table at once. Each of these streams holds
-/// one field section.
+/// one field section, so the number bounds memory.
 const BLOCKED_STREAMS: usize = 16;
 
 /// Bytes that HTTP/3 counts per field in addition to its name and value (RFC 9114 §4.2.2).
@@ -177,7 +177,7 @@ pub struct ServerConnection {
     drain_state: DrainState,
     streams: Streams,
     unidirectional: Unidirectional,
-    /// Frames to write to the control stream.
+    /// Bytes to write to the control stream: its type, then frames.
     control: Vec<u8>,
     decoder: Decoder,
     encoder: Encoder,
@@ -288,6 +288,7 @@ impl ServerConnection {
         if let DrainState::Final { first_rejected } = self.drain_state
             && id.number() >= first_rejected
         {
+            // The field sections of the stream will not be decoded, as in `remove`.
             self.decoder.cancel(id.number());
             return Err(StreamError::Rejected);
         }
@@ -356,7 +357,7 @@ impl ServerConnection {
         }
     }
 
-    /// Rejects all requests from now on: writes the last GOAWAY. Returns false if the last GOAWAY had already been
+    /// Rejects all further requests: writes the last GOAWAY. Returns false if the last GOAWAY had already been
     /// written.
     pub fn finish_drain(&mut self) -> bool {
         if matches!(self.drain_state, DrainState::Final { .. }) {

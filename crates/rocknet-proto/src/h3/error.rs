@@ -153,6 +153,7 @@ impl StreamError {
             Self::Malformed(Malformed::TrailersTooLarge) => ErrorCode::ExcessiveLoad,
             Self::Malformed(_) => ErrorCode::MessageError,
             Self::Incomplete => ErrorCode::RequestIncomplete,
+            // The request was processed in part (RFC 9114 §4.1.1).
             Self::BodyTooLarge => ErrorCode::RequestCancelled,
             Self::Rejected => ErrorCode::RequestRejected,
         }

@@ -105,6 +105,7 @@ impl Decoder {
                 let start = buffer.len();
                 buffer.extend_from_slice(field.name);
                 buffer.extend_from_slice(field.value);
+                // The values of the static table are all valid.
                 sink.field(field.class, true, start, start + field.name.len());
             }
             return Ok(end);

@@ -137,6 +137,7 @@ impl DynamicTable {
     /// Returns `length` bytes of the ring from `start` on, in two parts if they wrap.
     #[inline]
     fn span(&self, start: u32, length: usize) -> (&[u8], &[u8]) {
+        // The length is a power of two, so the mask yields the remainder. From an empty ring, only 0 bytes are read.
         let start = start as usize & self.ring.len().wrapping_sub(1);
         match self.ring.get(start..start + length) {
             Some(whole) => (whole, &[]),

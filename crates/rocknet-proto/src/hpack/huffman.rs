@@ -100,6 +100,7 @@ fn long_symbol_at(bits: u64) -> Result<(u8, u32), HpackError> {
     for length in SHORT_BITS + 1..=LONGEST {
         let code = (bits >> (64 - length)) as u32;
         let range = &CANONICAL.ranges[length as usize];
+        // `code` is at least `range.first`: a smaller number would begin with a shorter code, which was found before.
         if code < range.end {
             let symbol = CANONICAL.symbols[usize::from(range.first_symbol) + (code - range.first) as usize];
             // EOS within a string is an error (RFC 7541 §5.2).

@@ -8,7 +8,7 @@ use crate::fields::{KnownField, KnownFieldSet};
 /// because it would evict too many other entries.
 const MAX_ENTRY_SHARE: usize = 4;
 
-/// Fields whose value differs in nearly every response, or in nearly every promised request.
+/// Fields whose value differs in nearly every response, or in nearly every request that the server promises (push).
 const VARYING: KnownFieldSet = KnownFieldSet::of(&[
     KnownField::Age,
     KnownField::ContentLength,

@@ -55,7 +55,7 @@ impl NameClass {
     /// Classifies a name.
     pub(crate) fn of(name: &[u8]) -> NameClass {
         if let Some(known) = KnownField::from_name(name) {
-            // The lookup ignores case, but HTTP/2 allows only lower case.
+            // The lookup ignores case, but HTTP/2 and HTTP/3 allow only lower case.
             return if known.as_str().as_bytes() == name {
                 NameClass::Known(known)
             } else {

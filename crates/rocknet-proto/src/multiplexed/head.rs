@@ -76,8 +76,8 @@ impl From<Refusal> for RequestHeadError {
     }
 }
 
-/// Capacity in bytes that is kept between heads. A buffer that has grown larger shrinks to `Limits::head_size` when the
-/// next head starts.
+/// Capacity in bytes that is kept between heads: four times the default of `Limits::head_size`. A buffer that has grown
+/// larger shrinks to `Limits::head_size` when the next head starts.
 const MAX_SPARE_CAPACITY: usize = 64 * 1024;
 
 impl DecodedHead {

@@ -38,7 +38,7 @@ impl SectionPrefix {
         Ok((Self { required, base }, end))
     }
 
-    /// Appends the prefix.
+    /// Appends the prefix. With a `max_entries` of 0, `required` must be 0, because the table has no entries.
     pub(super) fn encode(self, max_entries: u64, out: &mut Vec<u8>) {
         let encoded = match self.required {
             0 => 0,

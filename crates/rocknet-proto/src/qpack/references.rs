@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::QpackError;
 
-/// Maximum number of unacknowledged sections with references. Further sections do not use the dynamic table, so a
-/// client that never acknowledges cannot use more memory.
+/// Maximum number of unacknowledged sections with references: one for each stream that a client may open by default.
+/// Further sections do not use the dynamic table, so a client that never acknowledges cannot use more memory.
 pub(super) const MAX_SECTIONS: usize = 128;
 
 /// References of one unacknowledged section.
@@ -66,7 +66,8 @@ impl References {
             .iter()
             .filter(|section| section.required > self.known_received)
         {
-            // The stream counts as blocked already, so a further section adds none.
+            // The stream counts as blocked already, so a further section adds none. With a `max` of 0, no stream may
+            // be blocked.
             if section.stream == stream {
                 return max > 0;
             }

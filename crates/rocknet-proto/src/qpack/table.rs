@@ -77,8 +77,8 @@ impl Table {
         true
     }
 
-    /// Returns whether an entry of `size` bytes, overhead included, fits after entries below the absolute index
-    /// `pinned` are evicted.
+    /// Returns whether an entry of `size` bytes, overhead included, fits without the eviction of an entry at the
+    /// absolute index `pinned` or above.
     pub(super) fn has_room(&self, size: usize, pinned: u64) -> bool {
         let (mut used, mut absolute) = (self.fields.size(), self.oldest());
         while used + size > self.capacity() {

@@ -8,8 +8,8 @@ pub fn are_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| fold(one) == fold(other))
 }
 
-/// Maps bytes that gateways may not distinguish to the same byte: letters of both cases, and all other bytes except
-/// digits. Most gateways map only the hyphen to an underscore, and some map every such byte.
+/// Maps bytes that gateways may not distinguish to the same byte: letters to lower case, and every byte that is neither
+/// a letter nor a digit to a hyphen. Most gateways map only the hyphen to an underscore, and some map every such byte.
 pub fn fold(byte: u8) -> u8 {
     match byte {
         byte if byte.is_ascii_alphanumeric() => byte.to_ascii_lowercase(),

@@ -134,6 +134,7 @@ fn tag_value(value: &[u8]) {
 fn condition_value(value: &[u8]) {
     let existing = Validators {
         etag: b"\"v1\"",
+        // Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110 §5.6.7.
         last_modified: Some(784_111_777),
     };
     let strong = etag::list_matches(value, existing.etag, true, Comparison::Strong);

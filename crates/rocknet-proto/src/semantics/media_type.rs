@@ -108,7 +108,8 @@ const fn plain(extension: &'static str, value: &'static str) -> (&'static str, M
     )
 }
 
-/// Creates a table row for a type that [`is_compressible`] rejects. Most of these formats are compressed already.
+/// Creates a table row for a type that [`is_compressible`] rejects, or for `svgz`, whose files are SVG in gzip. Most of
+/// these formats are compressed already.
 const fn packed(extension: &'static str, value: &'static str) -> (&'static str, MediaType) {
     (
         extension,

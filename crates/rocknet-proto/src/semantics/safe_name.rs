@@ -8,8 +8,8 @@
 pub(super) const MAX_SEGMENT: usize = 255;
 
 /// Returns true if a decoded segment may be the name of a file or directory. The segment must not be empty, `.` or
-/// `..`. Characters such as `?`, `*` and `<` are allowed: Windows opens no file with such a name, so they cannot lead
-/// to another file.
+/// `..`. A slash is refused, too, although callers split paths at slashes. Characters such as `?`, `*` and `<` are
+/// allowed: Windows opens no file with such a name, so they cannot lead to another file.
 pub(super) fn is_safe(name: &[u8]) -> bool {
     name.len() <= MAX_SEGMENT
         && !name

@@ -248,6 +248,7 @@ impl H2Body {
                         return Poll::Ready(Some(Ok(piece)));
                     }
                 }
+                // `false`: the response has begun, so the request is not repeated.
                 Some(Err(error)) => return Poll::Ready(Some(Err(error::from_h2(error, false)))),
                 None => {
                     return Poll::Ready(match ready!(self.body.poll_trailers(context)) {

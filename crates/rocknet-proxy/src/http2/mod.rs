@@ -67,7 +67,8 @@ pub async fn send(
         };
         let error = match sent_request {
             Err(error) => {
-                // No byte of the request was sent, so it may be retried on another connection.
+                // No byte of the request was sent, so it may be retried on another connection. With `true`, the end of
+                // a new connection is reported like that of a reused one.
                 permit.retire();
                 match error::from_h2(error, true) {
                     ProxyError::ReusedConnectionClosed => ProxyError::Refused,

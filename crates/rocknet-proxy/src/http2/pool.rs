@@ -291,6 +291,7 @@ async fn handshake(transport: Transport, upstream: &Arc<Upstream>) -> Result<Rc<
         .max_header_list_size(MAX_HEAD_SIZE)
         .handshake::<_, Bytes>(H2Io::new(transport, Rc::clone(&malformed)))
         .await;
+    // `false`: the connection is new.
     let (sender, driver) = result.map_err(|error| error::from_h2(error, false))?;
     let is_closed = Rc::new(Cell::new(false));
     let (closed, upstream) = (Rc::clone(&is_closed), Arc::clone(upstream));

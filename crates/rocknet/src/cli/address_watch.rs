@@ -40,8 +40,8 @@ pub fn prints_code() -> bool {
     is_terminal(StandardStream::Output)
 }
 
-/// Prints the note again whenever the URLs have changed, and not for interfaces of containers that come and go. Ends
-/// only with the program.
+/// Prints the note again whenever the URLs have changed. Interfaces of containers that come and go do not change them,
+/// because `machine::lan_addresses` leaves these interfaces out. Ends only with the program.
 pub async fn run(sites: Vec<SiteSummary>, config: Config, with_code: bool) {
     let mut known = urls(&sites, &config);
     let mut interval = time::interval(INTERVAL);

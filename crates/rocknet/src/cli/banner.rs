@@ -90,6 +90,7 @@ fn lines(site: &SiteSummary) -> Vec<(String, Option<String>)> {
         (None, SiteKind::Redirect) => "redirects".to_owned(),
         (None, SiteKind::Routes) => "routes".to_owned(),
         (None, SiteKind::Nothing) => "nothing".to_owned(),
+        // A site of the kind `Files` always has a root, so this is the welcome page.
         (None, SiteKind::Files | SiteKind::Welcome) => "welcome page".to_owned(),
     };
     let mut lines: Vec<_> = site

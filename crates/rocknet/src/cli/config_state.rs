@@ -20,8 +20,8 @@ use super::config_file::revision;
 /// Maximum number of errors whose positions are listed, so that the repeated response stays small.
 const MAX_ERRORS: usize = 100;
 
-/// Time for which errors are not checked again while the files stay the same. They depend on more than these files,
-/// such as on the folders of sites, and the check of a large configuration takes long.
+/// Time for which errors are not checked again while the files stay the same. The errors depend on more than these
+/// files, such as on the folders of sites, and the check of a large configuration takes long.
 const ERRORS_FOR: Duration = Duration::from_secs(5);
 
 /// Last result of a comparison. The main loop and the threads of requests share it.

@@ -36,8 +36,8 @@ use super::log_feed::{FollowerCount, LogFeed};
 /// Environment variable with the path of the socket, for servers and for commands. `off`: no socket.
 pub(super) const SOCKET_VARIABLE: &str = "ROCKNET_SOCKET";
 
-/// Maximum number of further attempts to lock a token if the first one fails. Another server with the same state folder
-/// may hold the lock, but only while it writes the token.
+/// Maximum number of further attempts to lock a token if the first one fails. With [`LOCK_PAUSE`], they take a second.
+/// Another server with the same state folder may hold the lock, but only while it writes the token.
 const LOCK_ATTEMPTS: u32 = 50;
 
 /// Pause between two attempts to lock a token.

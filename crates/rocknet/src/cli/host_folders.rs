@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::event::Event;
 
-/// Interval between two checks.
+/// Interval between two checks. A check without a change mostly reads the times of a few folders only.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Age of a folder's last change above which an equal time in a later check proves that the folder has not changed.
@@ -41,7 +41,7 @@ struct Watch {
 
 impl HostFolderWatch {
     /// Starts a check, unless the previous one is still in progress. Sends [`Event::HostFoldersChanged`] if the folders
-    /// on disk differ from these of the configuration.
+    /// on disk differ from those of the configuration.
     pub fn start_check(&self, configured: &[HostFolders], events: &Sender<Event>) {
         // A check that has panicked is not in progress.
         let is_busy = || matches!(self.0.state.try_lock(), Err(TryLockError::WouldBlock));
@@ -101,8 +101,8 @@ impl FolderState {
     }
 
     /// Returns the hosts on disk if they differ from those of the configuration; `None` if not, or if the folder cannot
-    /// be read. A folder that was equal and whose time has not changed since is not read again, unless the root names a
-    /// folder in the folder of each host.
+    /// be read. A folder that was equal and whose time has not changed since is not read again. The exception is a root
+    /// such as `/srv/{host}/public`: a new `public` does not change the time of `/srv`.
     fn changed(&mut self, folders: &HostFolders) -> Option<FoundHosts> {
         let parent = host_folders::parent(&folders.pattern);
         let modified = std::fs::metadata(&parent).and_then(|meta| meta.modified()).ok()?;

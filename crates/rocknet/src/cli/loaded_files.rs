@@ -49,7 +49,7 @@ pub struct ConfigFiles<'e> {
     inner: &'e dyn Environment,
     /// File with a text other than the one on disk; without a text, the file counts as missing.
     replaced: Option<(&'e Path, Option<&'e str>)>,
-    /// Revisions of the texts that were read. They include files that variables name.
+    /// Revisions of the texts that were read. They include files that values name by `${file:PATH}`.
     revisions: RefCell<BTreeMap<PathBuf, String>>,
 }
 

@@ -116,8 +116,8 @@ fn successor(target: &Target, old: u32) -> Result<u32, Failure> {
     ))
 }
 
-/// Maximum time after the end of a stream until the process that sent it no longer serves the socket. A stop takes about
-/// `limits.shutdown` at most, by default 10 s.
+/// Maximum time after the end of a stream until the process that sent it no longer serves the socket. A stop takes
+/// about `limits.shutdown` at most, by default 10 s.
 const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Interval at which the process ID of the server is queried.

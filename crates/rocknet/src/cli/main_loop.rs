@@ -201,8 +201,8 @@ impl MainLoop {
         self.as_reload(server, reload)
     }
 
-    /// Reloads the configuration after a folder of a host was added or removed. If the configuration on disk differs from
-    /// the loaded one, nothing is reloaded, and the folders are served after the next reload by the operator.
+    /// Reloads the configuration after a folder of a host was added or removed. If the configuration on disk differs
+    /// from the loaded one, nothing is reloaded, and the folders are served after the next reload by the operator.
     fn serve_new_folders(&self, server: &Server) {
         let snapshot = server.snapshot();
         let ConfigSource::File(main) = &self.source else { return };
@@ -311,6 +311,7 @@ impl MainLoop {
     /// Continues to serve after a prepared process has failed.
     fn take_back(&self, server: &Server) {
         self.leave_sockets(server, false);
+        // `&[]`: the workers of all addresses read their UDP sockets again.
         server.receive_quic(true, &[]);
         server.certificates().sessions.open();
     }

@@ -12,7 +12,8 @@ const MARGIN: i32 = 2;
 /// print black on white, whatever the colours of the terminal are. Without it, a dark terminal is assumed.
 pub fn render(text: &str, colour: bool) -> Option<String> {
     let segments = qrcodegen::QrSegment::make_segments(text);
-    // The arguments after the versions let the encoder choose the mask, and raise the error correction where space is left.
+    // The arguments after the versions let the encoder choose the mask, and raise the error correction where space is
+    // left.
     let code = QrCode::encode_segments_advanced(
         &segments,
         QrCodeEcc::Low,

@@ -29,8 +29,8 @@ impl ConfigFile {
     }
 }
 
-/// Returns the path by which a file is shown, compared and read again: absolute, and without `..` if the folder exists. A
-/// link keeps its name, because it may point to another file when the file is read again.
+/// Returns the path by which a file is shown, compared and read again: absolute, and without `..` if the folder exists.
+/// A link keeps its name, because it may point to another file when the file is read again.
 pub fn absolute(file: &Path) -> PathBuf {
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_path_buf());
     match (whole.parent(), whole.file_name()) {

@@ -199,7 +199,7 @@ fn enable_php(config: &mut Config, version: PhpVersion) {
 /// Maximum number of directory entries that are checked for scripts, so that a huge folder does not delay the start.
 const MAX_ENTRIES_CHECKED: usize = 10_000;
 
-/// Maximum depth of an application below the served folder.
+/// Maximum depth of an application below the served folder: `shop/public/index.php`.
 const MAX_APPLICATION_DEPTH: usize = 2;
 
 /// Parses a listening address. A port alone means the loopback address, because work in progress must not be visible in

@@ -157,10 +157,10 @@ fn roots(state: &Path, kinds: &[CaKind], missing: MissingCa) -> Result<Vec<RootC
     Ok(roots)
 }
 
-/// Applies an action for each CA to each trust store. `browsers`: true to leave out the store of the system.
-fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, browsers: bool) -> Vec<StoreResult> {
+/// Applies an action for each CA to each trust store. `only_browsers`: true to leave out the store of the system.
+fn apply_to_stores(roots: &[RootCertificate], action: TrustAction, only_browsers: bool) -> Vec<StoreResult> {
     let tools = Tools::of_process();
-    let stores = if browsers {
+    let stores = if only_browsers {
         stores_of_browsers(&tools)
     } else {
         all_stores(&tools)
@@ -254,7 +254,8 @@ pub fn inspect(state: &Path) -> Result<Option<Vec<(String, TrustState)>>, Failur
     if roots.is_empty() {
         return Ok(None);
     }
-    let rows = apply_to_stores(&roots, TrustAction::Inspect, false);
+    let only_browsers = false;
+    let rows = apply_to_stores(&roots, TrustAction::Inspect, only_browsers);
     Ok(Some(
         rows.into_iter().map(|row| (row.store_name(), row.found)).collect(),
     ))

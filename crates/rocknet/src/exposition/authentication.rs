@@ -1,4 +1,5 @@
-//! Families of the guards that identify clients: forward authentication, logins by OpenID Connect, and signed URLs.
+//! Metric families of the guards that identify clients: forward authentication, logins by OpenID Connect, and signed
+//! URLs.
 
 use crate::metrics::AuthCounters;
 use crate::outcomes::SiteOutcomes;
@@ -26,7 +27,7 @@ impl Authentication {
     }
 }
 
-/// Writes the families.
+/// Writes the metric families.
 pub fn authentication(page: &mut Page, authentication: &Authentication) {
     let Authentication {
         forward,
@@ -50,7 +51,7 @@ pub fn authentication(page: &mut Page, authentication: &Authentication) {
     outcomes(page, "rocknet_signed_urls", help, "outcome", signed_urls);
 }
 
-/// Writes a family of counters by site and outcome. `label`: label of the outcome.
+/// Writes a metric family of counters by site and outcome. `label`: label of the outcome.
 pub fn outcomes(page: &mut Page, name: &str, help: &str, label: &'static str, sites: &[SiteOutcomes]) {
     page.family(name, "counter", "", help);
     let sample = format!("{name}_total");

@@ -129,12 +129,14 @@ impl StoppingListener {
         });
     }
 
-    /// Takes the worker threads, which can be joined while this value exists.
+    /// Takes the worker threads, to be joined. The caller keeps this value meanwhile, because its drop cuts the
+    /// connections.
     pub fn take_threads(&mut self) -> Vec<JoinHandle<bool>> {
         std::mem::take(&mut self.threads)
     }
 
-    /// Waits until another process can bind the address, at most for `limit`.
+    /// Waits until all workers have closed their listening sockets, so that the address can be bound again. Waits at
+    /// most for `limit`.
     pub fn wait_for_address(&self, limit: Duration) {
         let _ = self.all_released.recv_timeout(limit);
     }

@@ -98,6 +98,7 @@ impl WorkerSlot {
                     drop(applied);
                 }
                 Some(WorkerCommand::ReplaceQuic(other)) => self.use_quic_of(&other),
+                // A worker that waits for its restart is not hung.
                 Some(WorkerCommand::Heartbeat(number)) => self.heartbeat.receive(number),
                 // A worker that does not run cannot panic.
                 Some(WorkerCommand::Panic) => {}
@@ -143,7 +144,7 @@ impl WorkerSlot {
 
     /// Accepts and serves connections, and carries out commands, until the worker has stopped or failed.
     async fn serve(&mut self, commands: &mut UnboundedReceiver<WorkerCommand>) -> LoopExit {
-        // The previous worker failed while it was stopping, so no other worker is started.
+        // A worker without listening sockets is stopping. `supervise` does not restart it, so this is only a safeguard.
         if self.listeners.is_empty() {
             return LoopExit::Stopped { clean: false };
         }

@@ -45,6 +45,7 @@ impl ForwardOutcome {
     pub fn of(admission: &Admission) -> ForwardOutcome {
         match admission.as_ref().map_err(|response| response.status.code()) {
             Ok(_) => ForwardOutcome::Allowed,
+            // The guard responds with 504 if its own time limit passes. A 504 of the authority counts in the same way.
             Err(504) => ForwardOutcome::Timeout,
             Err(500..) => ForwardOutcome::Error,
             Err(300..=399) => ForwardOutcome::Redirected,

@@ -23,8 +23,8 @@ pub(super) struct RemovedAddresses<'s> {
 
 impl RemovedAddresses<'_> {
     /// Returns duplicates of the sockets that are bound to the addresses in `new`. There are such sockets if an earlier
-    /// configuration contained the address, or if the kernel chose its port for a removed address with port 0. If the
-    /// new workers had only their own sockets, the kernel would also send clients to these older sockets.
+    /// configuration contained the address, or if its port is one that the kernel chose for a removed address with port
+    /// 0. If the new workers had only their own sockets, the kernel would also send clients to these older sockets.
     pub fn sockets_for(&self, new: &[Address]) -> io::Result<AdoptedSockets> {
         let mut adopted = AdoptedSockets::default();
         for address in new {

@@ -22,8 +22,8 @@ const JOIN_GRACE: Duration = Duration::from_secs(1);
 /// library has for its `drop` function.
 const LIBRARY_GRACE: Duration = Duration::from_secs(6);
 
-/// Time after a handover until the store of responses on disk is closed. Until then, changes by requests in progress are
-/// recorded there.
+/// Time after a handover until the store of responses on disk is closed. Until then, changes by requests in progress
+/// are recorded there.
 const DISK_RELEASE: Duration = Duration::from_secs(30);
 
 impl Server {
@@ -68,6 +68,7 @@ impl Server {
             ..
         } = &self.shared;
         pool.stop(JOIN_GRACE);
+        // The snapshot holds the controllers. Dropping them begins the end of the processes of isolated libraries.
         drop(state.snapshot);
         // The registries are stopped after the last request, and the log after all other components, because they write
         // to it.
@@ -150,8 +151,8 @@ impl Server {
 
     /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
     /// Workers of the addresses `unused` are left out, because no other process reads their sockets. Workers of a
-    /// removed address are included if one of the other addresses equals or covers it, because they may then read the
-    /// same sockets. Returns when all workers have applied the change, or after one second.
+    /// removed address are included if an address that is not left out equals or covers it, because they may then read
+    /// the same sockets. Returns when all workers have applied the change, or after one second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         let state = self.state();

@@ -142,6 +142,7 @@ impl Server {
         let limit_secrets = hooks.limit_secrets().unwrap_or_else(LimitSecrets::random);
         let registries = Arc::new(Registries::new(Arc::clone(php.sockets()), limit_secrets));
         registries.url_keys.open(&state_folder);
+        // Clients of HTTP/3 remember these settings for early data.
         let remembered = remembered_settings(&config.limits);
         registries.oidc.prepare(&config, &state_folder);
         let snapshot = Snapshot::new(config, &mounts, &logger, &certificates, &registries, &quic, &remembered)

@@ -8,7 +8,8 @@ use super::message::{MAX_SOCKETS, ToNew};
 /// `limits.upgrade_drain`.
 pub(super) const MAX_RELAYS: usize = 1024;
 
-/// Maximum number of optional messages before the end of the list. This version sends two.
+/// Maximum number of optional messages before the end of the list. This version sends two, and a later one may send
+/// more.
 const MAX_OPTIONAL: usize = 1024;
 
 /// Number of messages of each kind that the old process has sent so far.

@@ -16,7 +16,8 @@ const TICKET_SECRETS: &[u8] = b"ticket-secrets 1 ";
 /// Name and version of [`OptionalMessage::Sessions`].
 const SESSIONS: &[u8] = b"sessions 1 ";
 
-/// Name and version of [`OptionalMessage::LimitSecrets`]. The version includes the computation of the hashes of keys.
+/// Name and version of [`OptionalMessage::LimitSecrets`]. A change of the computation of the hashes of keys needs a new
+/// version, because entries are found by these hashes.
 const LIMIT_SECRETS: &[u8] = b"limit-secrets 1 ";
 /// Name and version of [`OptionalMessage::Limits`].
 const LIMITS: &[u8] = b"limits 1";

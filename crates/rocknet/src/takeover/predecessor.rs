@@ -32,7 +32,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Predecessor {
     channel: FdChannel,
     /// Everything that the old process has passed; `None` until it was received completely.
-    sockets: Mutex<Option<Received>>,
+    received: Mutex<Option<Received>>,
     /// True if the old process was started as root, and has dropped root's rights because its configuration had no
     /// scripts. This process must not run scripts either, because they would run as the account of the server.
     pub has_dropped_root: bool,
@@ -71,14 +71,14 @@ impl Predecessor {
         child::set_process_name(c"rocknet");
         let mut predecessor = Predecessor {
             channel,
-            sockets: Mutex::new(None),
+            received: Mutex::new(None),
             has_dropped_root: false,
             state_folder: PathBuf::new(),
         };
         let received = predecessor.receive_sockets();
         match received {
             Ok(received) => {
-                predecessor.sockets = Mutex::new(Some(received));
+                predecessor.received = Mutex::new(Some(received));
                 Ok(Some(predecessor))
             }
             Err(error) => {
@@ -222,26 +222,26 @@ impl Predecessor {
     /// Returns the helper that starts programs as other accounts, if the old process has one. Further calls return
     /// none.
     pub fn helper(&self) -> Option<OfferedHelper> {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.as_mut().and_then(|received| received.helper.take())
+        let mut all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        all.as_mut().and_then(|received| received.helper.take())
     }
 
     /// Returns the secrets of session tickets, if the old process has passed them. Further calls return none.
     pub fn ticket_secrets(&self) -> Option<TicketSecrets> {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.as_mut().and_then(|received| received.ticket_secrets.take())
+        let mut all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        all.as_mut().and_then(|received| received.ticket_secrets.take())
     }
 
     /// Returns the secrets of the tables of clients, if the old process has passed them. Further calls return none.
     pub fn limit_secrets(&self) -> Option<LimitSecrets> {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.as_mut().and_then(|received| received.limit_secrets.take())
+        let mut all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        all.as_mut().and_then(|received| received.limit_secrets.take())
     }
 
     /// Takes the sockets of one group. Further calls return none.
     fn take(&self, group: fn(&mut Received) -> &mut AdoptedSockets) -> AdoptedSockets {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.as_mut().map(group).map(std::mem::take).unwrap_or_default()
+        let mut all = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        all.as_mut().map(group).map(std::mem::take).unwrap_or_default()
     }
 
     /// Reports that only the workers have to be started, and waits until the old process permits their start. Adds to

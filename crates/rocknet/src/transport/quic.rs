@@ -26,7 +26,8 @@ use crate::worker::{OpenConnection, Worker};
 #[derive(Clone)]
 pub struct QuicSocket {
     socket: Arc<OwnedFd>,
-    /// Number of the process in its connection IDs. Processes that serve a port at the same time have different numbers.
+    /// Number of the process in its connection IDs. Processes that serve a port at the same time have different
+    /// numbers.
     generation: u16,
     /// Receives datagrams of the worker's connections from other workers. The number of the inbox identifies the worker
     /// in the connection IDs that the worker issues.

@@ -18,7 +18,8 @@ const ITEM: &str = "quic/secret";
 /// not even exist.
 pub struct QuicKeys {
     state_folder: PathBuf,
-    /// Number of this process in its connection IDs. Processes that serve a port at the same time have different numbers.
+    /// Number of this process in its connection IDs. Processes that serve a port at the same time have different
+    /// numbers.
     generation: u16,
     /// Inboxes of all workers with a UDP socket, for datagrams that other workers have received.
     forwarding: Forwarding,

@@ -34,7 +34,8 @@ const UNEXPECTED_MESSAGE: u8 = 10;
 /// Maximum length in bytes of the method of a plain-HTTP request, which gets a plain-HTTP response. No registered
 /// method is longer.
 const MAX_METHOD_LENGTH: usize = 20;
-/// Maximum number of bytes that are read and discarded after an alert or a plain-HTTP response.
+/// Maximum number of bytes that are read and discarded after an alert or a plain-HTTP response, so that a client that
+/// never stops sending costs little.
 const MAX_LINGER_BYTES: usize = 1 << 20;
 
 /// A connection whose handshake is not complete.

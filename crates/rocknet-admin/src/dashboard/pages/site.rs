@@ -99,6 +99,7 @@ pub async fn submit<C: Control>(
     }
     let edits = form.edits();
     let is_unchanged = is_saving && edits.is_empty() && !form.has_errors();
+    // A new website with a known name is not checked, because the check would report the same error again.
     let is_refused = mode == FormMode::Add && form.has_errors();
     if is_complete && !edits.is_empty() && !is_refused {
         match check(&form, edits.clone(), control).await {

@@ -110,6 +110,7 @@ impl Shared {
         log.is_urgent = true;
         if log.is_overrun && log.phase == Phase::Open {
             self.is_ready.store(false, Ordering::SeqCst);
+            // `true`: the thread has yet to empty the log.
             log.close(true);
         }
         drop(log);

@@ -30,6 +30,7 @@ impl Shared {
             return None;
         }
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        // Most entries of a key have the same list of names, so the tag for a list is used again.
         let mut last = None;
         let selected = found.iter().rev().find(|entry| {
             let tag = match last {

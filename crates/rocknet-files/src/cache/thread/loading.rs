@@ -16,7 +16,7 @@ use crate::load::load;
 use crate::tree::Tree;
 
 impl CacheThread {
-    /// Replies with the entry of a path. An entry that is missing or stale is loaded first.
+    /// Replies with the entry of a path. An entry that is missing, stale or retired is loaded first.
     pub(super) fn look_up(&mut self, tree: &Arc<Tree>, path: Arc<str>, reply: oneshot::Sender<LookupResult>) {
         let key = (tree.id, path);
         let state = self.entries.entry(key.clone()).or_default();

@@ -94,15 +94,15 @@ impl Helper {
         Helper::new(channel.into(), None, accounts, REPLY_TIMEOUT)
     }
 
-    /// Connects a process that takes over from this one to the helper. Returns the channel for it.
+    /// Opens another channel to the helper. Returns its end for a process that takes over from this one.
     ///
     /// # Errors
     ///
     /// Returns the error of the system, or an error if the helper refuses or does not reply.
     pub fn connect(&self) -> io::Result<OwnedFd> {
-        let (theirs, ours) = FdChannel::pair()?;
-        self.call(HelperRequest::Connect, &[theirs.as_fd()])?;
-        Ok(ours)
+        let (helper_end, successor_end) = FdChannel::pair()?;
+        self.call(HelperRequest::Connect, &[helper_end.as_fd()])?;
+        Ok(successor_end)
     }
 
     fn new(channel: FdChannel, child: Option<Child>, accounts: Accounts, timeout: Duration) -> Helper {

@@ -12,8 +12,8 @@ use rocknet_io::privileges::{self, User};
 use super::programs::{EndingPrograms, INVALID, ProgramTable, REFUSED, errno};
 use super::protocol::{self, HelperReply, HelperRequest, MESSAGE_SIZE};
 
-/// Maximum number of programs that the helper keeps track of. A server needs far fewer: at most 64 CGI programs, and
-/// one php-fpm for each pool.
+/// Maximum number of programs of all clients together. A server needs far fewer: at most 64 CGI programs, and one
+/// php-fpm for each pool.
 const MAX_PROCESSES: usize = 1024;
 /// Maximum number of clients: the server, and old processes of it that finish their connections after an upgrade.
 const MAX_CLIENTS: usize = 64;

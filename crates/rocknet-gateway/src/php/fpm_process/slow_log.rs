@@ -4,7 +4,7 @@
 //! it adds the functions that are being run (`TIME` is `[29-Nov-2026 10:56:47]`):
 //!
 //! ```text
-//! TIME WARNING: [pool p] child 4, script '/w/a.php' (request: "GET /a.php") executing too slow (5.0 sec), logging
+//! TIME WARNING: [pool p] child 4, script '/w/a.php' (request: "GET /a.php") executing too slow (5.003421 sec), logging
 //! TIME  [pool p] pid 4
 //! script_filename = /w/a.php
 //! [0x00007ffb44e151a0] sleep() /w/a.php:2
@@ -146,7 +146,7 @@ fn slow_request(line: &str) -> Option<SlowRequest<'_>> {
     let is_number = |text: &&str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds = end.and_then(|end| Some(end.split_once(" sec)")?.0)).filter(is_number);
     let seconds = seconds.map(|seconds| {
-        // php-fpm writes six decimal places, which are more precise than the interval at which it checks.
+        // Keeps one of the six decimal places, because php-fpm does not check more precisely than that.
         let end = seconds.find('.').map_or(seconds.len(), |at| at + 2);
         seconds.get(..end).unwrap_or(seconds)
     });

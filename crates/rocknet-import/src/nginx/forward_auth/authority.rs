@@ -62,7 +62,8 @@ pub(super) fn authority<'s>(
     Some((format!("{}{separator}{query}", authority.url), location))
 }
 
-/// Returns the location that nginx selects for a path; `None` if there is no such location, or if an expression may precede it.
+/// Returns the location that nginx selects for a path; `None` if there is no such location, or if an expression may
+/// precede it.
 pub(super) fn location_of<'s>(path: &str, server: &'s Directive) -> Option<&'s Directive> {
     let mut longest: Option<(usize, bool, &Directive)> = None;
     let mut has_expression = false;

@@ -4,13 +4,13 @@ use crate::h2::error::ConnectionError;
 use crate::h2::frame::Dependency;
 use crate::limits::Limits;
 
-/// Least maximum size of one field block in bytes: four times the default limit of a head. A head above its own limit
-/// gets status 431, but its block must still be received and decoded, so that the HPACK dynamic table stays in sync. A
-/// block above its maximum is not decoded, so it ends the connection.
+/// Size in bytes that one field block may always have: four times the default limit of a head. A head above its own
+/// limit gets status 431, but its block must still be received and decoded, so that the HPACK dynamic table stays in
+/// sync. A block above [`max_block_size`] is not decoded, so it ends the connection.
 const BLOCK_SIZE: usize = 64 * 1024;
 
-/// Number of bytes of the maximum size of a block for each CONTINUATION frame that it may have (CVE-2024-27316,
-/// CVE-2023-45288). Frames of full size have four times as many.
+/// Divisor that turns the maximum size of a block in bytes into the maximum number of its CONTINUATION frames. It stops
+/// a flood of tiny or empty frames (CVE-2024-27316, CVE-2023-45288). A full frame has 16 KiB, four times this number.
 const BYTES_PER_CONTINUATION: usize = 4 * 1024;
 
 /// Field block whose last frame has not arrived.
@@ -39,11 +39,12 @@ impl OpenBlock {
         }
     }
 
-    /// Appends the payload of a CONTINUATION frame. `limits`: limits of the head, which the block may exceed.
+    /// Appends the payload of a CONTINUATION frame. `limits` apply to the decoded head; [`max_block_size`] derives the
+    /// maximum size of the block from them.
     ///
     /// # Errors
     ///
-    /// [`ConnectionError::BlockTooLarge`] if a limit is exceeded.
+    /// [`ConnectionError::BlockTooLarge`] if the block has too many bytes or frames.
     pub fn extend(&mut self, payload: &[u8], limits: &Limits) -> Result<(), ConnectionError> {
         self.continuations += 1;
         let max_size = max_block_size(limits);
@@ -65,8 +66,8 @@ impl OpenBlock {
     }
 }
 
-/// Returns the maximum size of a block in bytes. The encoded form of a head can be larger than the head itself, because
-/// each field has a prefix.
+/// Returns the maximum size of a block in bytes: at least twice the limit of a head, because the encoded form has a
+/// prefix for each field and can be larger than the head itself.
 fn max_block_size(limits: &Limits) -> usize {
     let head = limits.max_head_size().max(limits.max_trailer_size());
     BLOCK_SIZE.max(2 * head)

@@ -196,6 +196,7 @@ impl ServerConnection {
     #[inline]
     pub(super) fn end_request(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(id) else { return };
+        // The transition is always valid, because the callers have checked that the client had not ended its side.
         stream.state = stream
             .state
             .after(StreamTransition::EndReceived)
@@ -208,8 +209,8 @@ impl ServerConnection {
 
     /// Resets a stream whose request body is discarded, if its response has ended and its receive window is used up
     /// (RFC 9113 §8.1, NO_ERROR). Until then the body is received, but its data does not extend the window. An earlier
-    /// reset would gain little, because most of the body is in flight already. It could also make a client that is still
-    /// sending lose the response.
+    /// reset would gain little, because most of the body is in flight already. It could also make a client that is
+    /// still sending lose the response.
     pub(super) fn reset_discarding(&mut self, id: StreamId, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(id) else { return };
         if !stream.state.can_send() && stream.receive_window.available() == 0 {

@@ -138,8 +138,8 @@ impl ServerConnection {
             self.end_response(id, out);
             return Ok(BodyDelivery::Done);
         }
+        // `true` marks the end of the response: the body is announced as a whole.
         if sends_now {
-            // The frame ends the response.
             self.write_data_header(id, body_size, true, out);
             return Ok(BodyDelivery::Now);
         }

@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::request::Version;
 
 /// Number of unknown frames that each request refunds to the flood budget, because some clients send such frames with
-/// every request, to keep servers tolerant of them (RFC 9114 §7.2.8).
+/// every request, to keep servers tolerant of them (RFC 9114 §7.2.8). Two allow one before the head and one after it.
 const UNKNOWN_PER_REQUEST: u16 = 2;
 
 /// Result of reading from a stream. `None` means that there is no event, and that reading continues if bytes are left.
@@ -160,7 +160,8 @@ impl ServerConnection {
         }
     }
 
-    /// Refuses a field section that is too large to be received. QPACK permits skipping it.
+    /// Refuses a field section that is too large to be received. QPACK permits skipping it after a Stream Cancellation
+    /// (RFC 9204 §2.2.2.2).
     #[cold]
     fn refuse_section(&mut self, context: &mut Context<'_>, id: StreamId, length: u64) -> ReadResult {
         self.decoder.cancel(id.number());
@@ -212,12 +213,13 @@ impl ServerConnection {
         }
         let found = sink.finish_request(Version::Http3);
         stream.is_head = context.head.has_method_head();
-        let has_length = found
+        let announces_body = found
             .as_ref()
             .is_ok_and(|info| info.content_length.is_some_and(|length| length > 0));
         // Some clients send an unknown frame before the end of each request (RFC 9114 §7.2.8). The event must still
-        // show that the request has no body, because only then may it be sent again to another upstream.
-        let is_end = context.fin && (rest.is_empty() || !has_length && has_only_unknown_frames(rest));
+        // show that the request has no body, because only then may it be sent again to another upstream. If
+        // Content-Length announces a body, `end_stream` finds that it is missing.
+        let is_end = context.fin && (rest.is_empty() || !announces_body && has_only_unknown_frames(rest));
         stream.phase = if is_end { Phase::Ended } else { Phase::Body };
         let info = match found {
             Ok(info) => info,
@@ -314,7 +316,7 @@ fn has_only_unknown_frames(mut bytes: &[u8]) -> bool {
 
 /// Returns the maximum size of an encoded field section in bytes. Huffman coding can make fields up to 30/8 times
 /// larger, but no sensible client uses it in that case. The maximum is therefore only twice the limit of the decoded
-/// size, plus 64 bytes for the prefix of the section.
+/// size, which leaves room for indices and lengths. The prefix of the section fits into the 64 bytes that are added.
 fn section_max(limits: &Limits) -> usize {
     limits.max_head_size().max(limits.max_trailer_size()) * 2 + 64
 }

@@ -229,7 +229,8 @@ fn read_special_fields(
             index.authority = host;
         } else {
             let scheme = parts.pseudo[Pseudo::Scheme as usize].of(bytes);
-            // CONNECT without a scheme always has a port, so the default does not matter there.
+            // CONNECT without a scheme always has a port in `:authority`, so the default only completes a Host without
+            // a port.
             let port: &[u8] = if scheme.eq_ignore_ascii_case(b"https") {
                 b"443"
             } else {

@@ -15,7 +15,8 @@ use super::super::config_file::revision;
 /// Folder of the history in the state folder.
 const FOLDER: &str = "admin/history";
 
-/// Maximum number of changes that are kept. Older ones are removed, because each holds two texts of up to `MAX_TEXT` bytes.
+/// Maximum number of changes that are kept. Older ones are removed, because each holds two texts of up to `MAX_TEXT`
+/// bytes.
 const MAX_CHANGES: usize = 50;
 
 /// Maximum duration of the comparison of all texts. Differences found after it are correct, but may not be the smallest

@@ -36,10 +36,12 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     if let Some(all) = &facts.running.certificates {
         let mut all = all.clone();
         all.extend(without_certificate(facts.config, &all));
-        return report(&all, now, true);
+        let is_running = true;
+        return report(&all, now, is_running);
     }
     let stored = stored(facts.config, facts.other_account.is_none());
-    let mut checks = report(&stored, now, false);
+    let is_running = false;
+    let mut checks = report(&stored, now, is_running);
     let mut sites = facts.config.sites.iter().filter(|site| !site.secure.is_empty());
     if let Some(other) = &facts.other_account
         && sites.any(|site| site.names.iter().any(|name| is_from_acme(site, name, facts.config)))
@@ -62,6 +64,7 @@ fn without_certificate(config: &Config, served: &[CertificateSummary]) -> Vec<Ce
         let is_missing = |name: &&HostPattern| {
             is_from_acme(site, name, config) && !own.iter().any(|one| one.names.contains(&text(name)))
         };
+        // The name takes the place of the site, because the site has certificates for other names.
         missing.extend(site.names.iter().filter(is_missing).map(|name| CertificateSummary {
             site: text(name),
             source: "acme".to_owned(),

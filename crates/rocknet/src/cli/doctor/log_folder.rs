@@ -80,8 +80,8 @@ impl Logs {
     ///
     /// # Errors
     ///
-    /// A message, unless only root can change the folder, it is reached without links, and it holds nothing but these
-    /// logs and their rotated files.
+    /// A message if another account than root can change the folder, a part of its path is a link, or it holds anything
+    /// but these logs and their rotated files.
     fn open(folder: &Path, logs: &[PathBuf]) -> Result<Logs, String> {
         let shown = folder.display();
         let failed = |error: io::Error| format!("{shown}: {error}");

@@ -17,10 +17,10 @@ use super::verdict::Check;
 
 const SUBJECT: &str = "host names";
 
-/// Maximum time for all lookups together.
+/// Maximum time for all lookups together, because the operator waits for the result.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(2);
 
-/// Maximum number of names that are looked up.
+/// Maximum number of names that are looked up, which bounds the load of the resolver.
 const MAX_NAMES: usize = 256;
 
 /// Maximum number of names in one finding, so that its command fits into a line.

@@ -66,7 +66,7 @@ struct ServiceState {
 }
 
 impl ServiceState {
-    /// Returns the state that systemctl has printed. A unit that is not installed is a success of systemctl.
+    /// Returns the state that systemctl has printed. systemctl also succeeds if the unit is not installed.
     ///
     /// # Errors
     ///

@@ -26,6 +26,7 @@ impl<L: Link> Connection<L> {
             // The unsent bytes are in the backlog again, which is sent before the next call.
             return Poll::Ready(Ok(()));
         }
+        // The whole response was sent, so the connection may end by an orderly close in place of a reset.
         self.core.ends_with_connection = false;
         let worker = self.core.worker();
         // If the server decided to close, the client may have sent more requests. Closing with unread bytes sends a
@@ -105,7 +106,8 @@ impl<L: Link> Connection<L> {
     fn respond_timeout(&mut self, context: Rc<RequestContext>, stage: Option<&Stage>, wait: Wait) {
         let worker = self.core.worker();
         let mut output = SendQueue::default();
-        let mut responder = H1Responder::new(&mut self.engine, &mut output, &worker, true);
+        let close = true;
+        let mut responder = H1Responder::new(&mut self.engine, &mut output, &worker, close);
         let flow = flow::respond_timeout(&worker, &mut self.core.info, context, stage, wait, &mut responder);
         let written = responder.written;
         self.advance(&worker.config(), flow, written);

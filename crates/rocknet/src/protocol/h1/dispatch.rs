@@ -112,8 +112,8 @@ impl<L: Link> Connection<L> {
         // The client may speak HTTP/2, and would not understand a response of HTTP/1.
         let is_preface = config.h2c && refusal.may_be_preface();
         if !refusal.may_respond() || is_preface || !self.engine.may_respond() {
-            // Logs the rejection, and drops the response, because it cannot be sent. `context` contains the path,
-            // if it is known.
+            // Logs the rejection, and drops the response, because it cannot be sent. No path (`b""`) is passed, because
+            // `context` contains it if it is known.
             drop(pipeline::refusal_response(
                 worker,
                 &context,
@@ -124,7 +124,8 @@ impl<L: Link> Connection<L> {
             self.state = State::Closing { linger: true };
             return;
         }
-        let mut responder = H1Responder::new(&mut self.engine, output, worker, true);
+        let close = true;
+        let mut responder = H1Responder::new(&mut self.engine, output, worker, close);
         let flow = flow::refuse(worker, &mut self.core.info, context, refusal, &mut responder);
         let written = responder.written;
         self.advance(config, flow, written);

@@ -35,6 +35,7 @@ impl<L: Link> Connection<L> {
             let output = &mut worker.buffers.borrow_mut().output;
             send_interim(
                 &interim,
+                // `false`: an interim response does not end the connection.
                 &mut H1Responder::new(&mut self.engine, output, &worker, false),
             );
             if result.is_pending() {
@@ -145,7 +146,7 @@ impl<L: Link> Connection<L> {
             BodyEvent::Chunk(chunk) => self.put(chunk, channel),
             BodyEvent::End => channel.end(Ok(())),
             BodyEvent::Disconnected => {
-                // The request is incomplete, and the client is gone.
+                // The request is incomplete, and the client is gone. No response has begun that could be recorded.
                 channel.end(Err(BodyError::Incomplete));
                 self.state = State::Reading;
                 self.core.close_when_taken(MAX_UNACKNOWLEDGED);
@@ -192,6 +193,8 @@ impl<L: Link> Connection<L> {
         let State::Serving(serving) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
+        // `false` has no effect, because the head was written before, and only a head shows whether the connection
+        // closes.
         let mut responder = H1Responder::new(&mut self.engine, output, worker, false);
         // The maximum size of a piece (`u64::MAX`) matters only for versions whose responses share a connection.
         let polled = serving
@@ -200,6 +203,8 @@ impl<L: Link> Connection<L> {
         let written = responder.written;
         let Poll::Ready(progress) = polled else {
             if let Some(channel) = &serving.channel {
+                // The request body may be read by another task, such as one that sends it to an upstream over HTTP/2.
+                // When that task requests a chunk, the connection is polled again.
                 channel.wake_when_wanted(context.waker());
             }
             let channel = self.await_handler(config);

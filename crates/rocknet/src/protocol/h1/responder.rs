@@ -178,6 +178,7 @@ impl Responder for H1Responder<'_> {
     fn switch_protocol(&mut self, mut fields: FieldList, protocol: Text) -> Result<Option<Status>, UnsendableField> {
         fields.set("Upgrade", protocol);
         let status = Status::SWITCHING_PROTOCOLS;
+        // `false`: the head does not announce a close, because the tunnel begins.
         let framing = self.engine.respond(status, Length::None, false);
         h1::encode_dated_head(self.output.buffer(), framing, status, &self.date, &fields)
             .map_err(UnsendableField::new)?;
@@ -191,6 +192,7 @@ impl Responder for H1Responder<'_> {
         if !self.engine.may_send_interim() {
             return Ok(());
         }
+        // `false`: an interim response does not close the connection.
         let framing = self.engine.respond(interim.status, Length::None, false);
         h1::encode_head(self.output.buffer(), framing, interim.status, interim.fields.bytes())
             .map_err(UnsendableField::new)

@@ -167,6 +167,7 @@ impl<L: Link> Version for Connection<L> {
     fn poll_backlog(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let budget = &mut self.send_budget;
         let sent = self.core.poll_backlog(context, |bytes| budget.moved(bytes));
+        // The result is true if there was a backlog.
         if ready!(sent)? {
             self.send_budget.drained(Instant::now());
             // The next round starts all held requests.

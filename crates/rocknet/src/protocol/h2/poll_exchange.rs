@@ -44,8 +44,8 @@ impl<L: Link> Connection<L> {
         }
         let mut progressed = false;
         // Files and tunnels of one round together read only as many bytes as the round may send. Otherwise a client
-        // could close its windows and fill memory with ready bytes at no cost to itself. A handler that streams its body
-        // is polled in any case, because at most one of its pieces is ready at a time.
+        // could close its windows and fill memory with ready bytes at no cost to itself. A handler that streams its
+        // body is polled in any case, because at most one of its pieces is ready at a time.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
         for slot in (first..slots).chain(0..first) {
@@ -156,6 +156,8 @@ impl<L: Link> Connection<L> {
                     };
                     let demand = body.supply(&mut stream);
                     if is_sending && matches!(&demand, BodyDemand::None | BodyDemand::Met) {
+                        // The request body may be read by another task, such as one that sends it to an upstream over
+                        // HTTP/2. When that task requests a chunk, the connection is polled again.
                         body.channel().wake_when_wanted(context.waker());
                     }
                     demand

@@ -102,7 +102,7 @@ impl<L: Link> Connection<L> {
             channel.end(Ok(()));
             None
         } else if request.upgrade.is_some() {
-            // The data that follows is for a tunnel, not a request body.
+            // The data that follows is for a tunnel, not a request body, so no 100 (Continue) is sent (`false`).
             channel.end(Ok(()));
             receiver = Some(BodyReceiver::new(channel, false));
             None

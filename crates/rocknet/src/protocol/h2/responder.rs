@@ -143,6 +143,7 @@ impl PipelineIo for H2Responder<'_> {
         match (&variant.content, cached.content(variant)) {
             (Content::Memory(_), Some(bytes)) => self.send_memory(head, bytes),
             (Content::File(file), _) => {
+                // `false`: the head does not end the stream, because the body follows.
                 let begun =
                     self.engine
                         .respond_prepared_head(self.id, &head.h2, &self.date, false, self.output.buffer());
@@ -261,12 +262,14 @@ impl Responder for H2Responder<'_> {
     #[cold]
     fn respond_broken(&mut self) {
         let (status, out) = (Status::INTERNAL_SERVER_ERROR, self.output.buffer());
+        let end = true;
         // An error means that the stream is gone and needs no response.
-        let _ = self.engine.respond(self.id, status, Some(0), [], true, out);
+        let _ = self.engine.respond(self.id, status, Some(0), [], end, out);
     }
 
     /// Accepts an extended CONNECT with 200 (RFC 8441 §5).
     fn switch_protocol(&mut self, fields: FieldList, _: Text) -> Result<Option<Status>, UnsendableField> {
+        // `false`: the head does not end the stream, because the data of the tunnel follows.
         if !self.head(Status::OK, None, &fields, false)? {
             return Ok(None);
         }

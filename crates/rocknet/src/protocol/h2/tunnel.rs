@@ -66,6 +66,7 @@ impl<L: Link> Connection<L> {
             &config.ticks,
             deadlines,
             &mut link,
+            // No counter of sent bytes: they are counted when they are framed.
             None,
             input,
             tunnel_output,
@@ -104,7 +105,8 @@ impl<L: Link> Connection<L> {
         exchange: &ActiveExchange,
         output: &mut SendQueue,
     ) {
-        // If the stream is gone, the failure to queue does not matter.
+        // No further bytes (`0`), and the end of the stream (`true`). If the stream is gone, the failure does not
+        // matter.
         let _ = self.engine.queue_body(id, 0, true, output.buffer());
         if self.engine.receives_body(id) {
             // Nothing reads the data that the client still sends.
@@ -146,6 +148,7 @@ impl StreamLink<'_> {
             let piece = queue.take(max_bytes as usize);
             let size = piece.len() as u64;
             *self.room -= size;
+            // `false`: the stream continues after these bytes.
             self.engine
                 .queue_body(self.id, size, false, self.output.buffer())
                 .map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -181,7 +184,8 @@ impl Link for StreamLink<'_> {
     }
 
     fn shut_down(&mut self) -> io::Result<()> {
-        // If the stream is gone, the failure to queue does not matter.
+        // No further bytes (`0`), and the end of the stream (`true`). If the stream is gone, the failure does not
+        // matter.
         let _ = self.engine.queue_body(self.id, 0, true, self.output.buffer());
         Ok(())
     }

@@ -77,6 +77,7 @@ impl Connection {
                 }
                 self.deadlines.enter(Wait::Send, config.ticks.send);
             } else {
+                // Until the first request, the deadline that began with the connection continues.
                 if self.deadlines.wait() != Wait::FirstByte {
                     self.streams.trim();
                     self.engine.trim();

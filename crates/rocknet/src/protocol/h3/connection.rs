@@ -211,7 +211,7 @@ impl Connection {
             progressed = true;
             match event {
                 Event::Connected => {
-                    // The client has received at its address.
+                    // The complete handshake proves that the client receives at its address.
                     self.info.is_validated = true;
                     if self.state == State::Handshaking {
                         self.connected();

@@ -319,6 +319,8 @@ impl Connection {
                 };
                 let demand = body.supply(&mut source);
                 if is_sending && matches!(&demand, BodyDemand::None | BodyDemand::Met) {
+                    // The request body may be read by another task, such as one that sends it to an upstream over
+                    // HTTP/2. When that task requests a chunk, the connection is polled again.
                     body.channel().wake_when_wanted(context.waker());
                 }
                 demand

@@ -24,8 +24,8 @@ use crate::preload::Preloads;
 use crate::response::{Body, FieldList, Text};
 use crate::worker::Worker;
 
-/// Maximum size in bytes of a body of the worker cache that is copied as a whole, next to its head. A larger one is
-/// copied in pieces as the transport takes them.
+/// Maximum size in bytes of a body in memory that is copied as a whole after its head, so that both need one
+/// allocation. A larger one is copied in pieces as the transport takes them.
 const COPIED_MAX: u64 = 16 * 1024;
 
 /// Writer of one response.

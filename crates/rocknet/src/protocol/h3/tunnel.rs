@@ -65,6 +65,7 @@ impl Connection {
                     input, tunnel_output, ..
                 } = &mut *worker.buffers.borrow_mut();
                 let ticks = &config.ticks;
+                // `None`: the link counts the sent bytes itself.
                 tunnel.poll(context, worker, ticks, deadlines, &mut link, None, input, tunnel_output)
             }
         };
