@@ -29,9 +29,9 @@ const MAX_INSERTED: usize = 100_000;
 pub(crate) struct IncludeRequest {
     /// Path of a file or folder, or a pattern. Relative paths are relative to [`IncludeRules::folder`].
     pub path: String,
-    /// True if the directive has another meaning when no file matches, so that it is kept without a note. `import x` of
-    /// Caddy may name a file or a snippet; `include` of nginx and `Include` of Apache always name files.
-    pub may_name_no_file: bool,
+    /// True if `path` may be the name of a snippet instead, as in `import x` of Caddy. If no file matches, the directive
+    /// is then kept without a note.
+    pub may_be_snippet: bool,
 }
 
 /// Rules of one language for the inclusion of files.
@@ -110,7 +110,7 @@ impl<'a> IncludeReader<'a> {
                             self.add(inserted);
                         }
                     }
-                    None if request.may_name_no_file => self.add([directive]),
+                    None if request.may_be_snippet => self.add([directive]),
                     None => {}
                 }
                 continue;
@@ -131,7 +131,7 @@ impl<'a> IncludeReader<'a> {
     }
 
     /// Returns the files of a request. If there is no such file, returns `None`, and adds a note unless the directive may
-    /// name no file.
+    /// name a snippet.
     fn files(&mut self, directive: &Directive, request: &IncludeRequest, file: &Path) -> Option<Vec<PathBuf>> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {
@@ -148,7 +148,7 @@ impl<'a> IncludeReader<'a> {
         };
         match found {
             Ok(files) if !files.is_empty() => return Some(files),
-            _ if request.may_name_no_file => {}
+            _ if request.may_be_snippet => {}
             Err(error) => self.skip(directive, &error.to_string()),
             Ok(_) => {
                 // A pattern in an existing folder may match no file. A pattern with `[` is reported, because only `*`

@@ -35,10 +35,10 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut scope = ApacheScope::new(context);
     // A file without hosts is read like an `.htaccess`: its rules are those of a folder.
     rewrites.is_in_folder = block.is_none();
-    // Apache applies the `RewriteRule`s of the host first (stage `Site`), then the sections, whose refusals become rules
-    // of this stage, then the `RewriteRule`s of folders (stage `Rewrite`). `Expression` stands for any stage between the
-    // two. After a rewrite in a folder, Apache applies the sections again; for that, `Site::order_rules` adds a copy of
-    // the rules of this stage at the end.
+    // Apache applies first each `RewriteRule` of the host (stage `Site`), then the refusals of sections, then each
+    // `RewriteRule` of a folder (stage `Rewrite`). The refusals get the stage `Expression`; another one between `Site`
+    // and `Rewrite` would do as well. After a rewrite in a folder, Apache applies the sections again. For this,
+    // `Site::order_rules` appends copies of the refusals.
     host.site.stage = RuleStage::Expression;
     // Sections name folders below the root, so the root is read first, wherever `DocumentRoot` stands.
     for directive in directives.iter().filter(|directive| directive.is("DocumentRoot")) {

@@ -54,7 +54,7 @@ impl IncludeRules for ApacheIncludes<'_> {
         };
         Some(IncludeRequest {
             path,
-            may_name_no_file: false,
+            may_be_snippet: false,
         })
     }
 

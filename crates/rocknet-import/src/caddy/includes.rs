@@ -25,7 +25,7 @@ impl IncludeRules for CaddyIncludes {
         is_file.then(|| IncludeRequest {
             path: (*path).to_owned(),
             // The name may belong to a snippet that is defined elsewhere.
-            may_name_no_file: true,
+            may_be_snippet: true,
         })
     }
 

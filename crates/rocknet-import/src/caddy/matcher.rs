@@ -249,8 +249,8 @@ pub(super) fn split<'d>(directive: &'d Directive, named: &NamedMatchers) -> (Pat
                 ..PathMatcher::default()
             });
         }
-        // Caddy has no other matchers, and refuses blocks such as `handle *.html { … }` and `handle html { … }`. The
-        // first is read as a path. The second gets an error, because without a matcher it would be for every path.
+        // Caddy refuses blocks with any other argument. `handle *.html { … }` evidently means a path, so it is read as
+        // one. `handle html { … }` gets an error, because without a matcher the block would be for every path.
         Some(path) if path.starts_with('*') && is_block => matcher.path(path),
         Some(word) if is_block => matcher.error = Some(format!("`{word}` is no matcher")),
         _ => return (matcher, words),

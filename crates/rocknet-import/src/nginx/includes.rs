@@ -57,7 +57,7 @@ impl IncludeRules for NginxIncludes<'_> {
         let is_read = !is_covered(path) || is_standard && exists();
         is_read.then(|| IncludeRequest {
             path: (*path).to_owned(),
-            may_name_no_file: false,
+            may_be_snippet: false,
         })
     }
 

@@ -60,7 +60,8 @@ impl Authenticator for CertificateGuard {
     }
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        // Only the slow path adds header fields to a request.
+        // The slow path adds the fields of `headers`. Without them, the user is enough: responses of the worker cache
+        // need no application, so `Authorization` does not matter.
         self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
@@ -92,8 +93,9 @@ impl CertificateGuard {
     /// Decides about a request.
     fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        // The identity marks the request as personal. Otherwise the user would count as one with a verified password,
-        // and applications would not get the `Authorization` field of the client.
+        // Applications do not get the `Authorization` field of a user without an identity, because it contains the
+        // password that this server has verified. The user of a certificate has sent no password to this server, so the
+        // request gets an identity, with or without fields.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })
