@@ -29,8 +29,8 @@ const MAX_INSERTED: usize = 100_000;
 pub(crate) struct IncludeRequest {
     /// Path of a file or folder, or a pattern. Relative paths are relative to [`IncludeRules::folder`].
     pub path: String,
-    /// True if `path` may be the name of a snippet instead, as in `import x` of Caddy. If no file matches, the directive
-    /// is then kept without a note.
+    /// True if `path` may be the name of a snippet instead, as in `import x` of Caddy. If no file matches, the
+    /// directive is then kept without a note.
     pub may_be_snippet: bool,
 }
 
@@ -130,8 +130,8 @@ impl<'a> IncludeReader<'a> {
         }
     }
 
-    /// Returns the files of a request. If there is no such file, returns `None`, and adds a note unless the directive may
-    /// name a snippet.
+    /// Returns the files of a request. If there is no such file, returns `None`, and adds a note unless the directive
+    /// may name a snippet.
     fn files(&mut self, directive: &Directive, request: &IncludeRequest, file: &Path) -> Option<Vec<PathBuf>> {
         let path = self.rules.folder(file).join(&request.path);
         let found = match self.environment.kind(&path) {

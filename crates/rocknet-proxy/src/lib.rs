@@ -194,8 +194,8 @@ async fn forward(
         };
         let upstream = Arc::clone(&permit.upstream);
         let started = Instant::now();
-        // A request that is not idempotent is not repeated after a lost connection, so it may use only a connection with
-        // a short idle time.
+        // A request that is not idempotent is not repeated after a lost connection, so it may use only a connection
+        // with a short idle time.
         let mut pooled = pool.take(&upstream, sent.is_idempotent(), services.clock.uptime_ms());
         let result = loop {
             if upstream.http2 {

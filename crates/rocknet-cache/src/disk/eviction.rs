@@ -91,7 +91,8 @@ pub(super) fn keep_responses(
         kept.position = log.append(header, head.to_vec(), body);
         // A lookup does not find the response until it is written.
         log.is_urgent = true;
-        // Needs no `note_url`: the URL has not changed since the response was appended, so the earlier note still holds.
+        // Needs no `note_url`: the URL has not changed since the response was appended, so the earlier note still
+        // holds.
         shared.index.insert(kept);
         shared.stats.kept.fetch_add(1, Ordering::Relaxed);
     }

@@ -34,7 +34,8 @@ pub struct PoolDescription {
 }
 
 impl PhpSockets {
-    /// Returns why the php-fpm at `socket` does not run; `None` while it runs, and while requests may wait for its start.
+    /// Returns why the php-fpm at `socket` does not run; `None` while it runs, and while requests may wait for its
+    /// start.
     pub fn failure(&self, socket: &Path) -> Option<String> {
         lock(&self.failures).get(socket).cloned()
     }

@@ -54,7 +54,8 @@ impl Model {
         effects
     }
 
-    /// Returns the path of a `file:` URL that was pasted into the field of the folder; `None` for other texts and fields.
+    /// Returns the path of a `file:` URL that was pasted into the field of the folder; `None` for other texts and
+    /// fields.
     pub(super) fn folder_text(&self, field: FieldId, text: &str) -> Option<String> {
         let Fetched::Loaded(edit) = &self.site_edit else {
             return None;

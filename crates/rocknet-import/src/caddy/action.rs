@@ -173,8 +173,8 @@ fn redirect_to(
     if base.is_none() && !target.contains('?') {
         site.differs(directive, "RockNet adds the query of the request to the target");
     }
-    // Target for one pattern. With `redir /a/* https://b{uri}`, it is `https://b/a/{*}`. Only the part of the path that a
-    // `*` at the end of the pattern matches is available, as `{*}`.
+    // Target for one pattern. With `redir /a/* https://b{uri}`, it is `https://b/a/{*}`. Only the part of the path that
+    // a `*` at the end of the pattern matches is available, as `{*}`.
     let whole = |pattern: &str| match (base, pattern.strip_suffix('*')) {
         (Some(base), Some(prefix)) if !prefix.contains('*') => Some(format!("{base}{prefix}{{*}}")),
         (Some(_), _) if pattern.contains('*') => None,

@@ -76,8 +76,8 @@ impl PathMatcher {
                 self.patterns.push(format!("{start}/*"));
                 self.beginnings.push(path);
             }
-            // In Caddy, `*/x/*` matches paths with a folder `x` at any depth, which no pattern of RockNet expresses. `{`
-            // begins a placeholder, and `%` an encoded character, which patterns do not have.
+            // In Caddy, `*/x/*` matches paths with a folder `x` at any depth, which no pattern of RockNet expresses.
+            // `{` begins a placeholder, and `%` an encoded character, which patterns do not have.
             _ if path.starts_with("*/") && path.ends_with("/*") || path.contains(['{', '%']) => {
                 self.error = Some(format!("`{path}` has no pattern"));
             }
@@ -96,8 +96,8 @@ impl PathMatcher {
             ("path", paths) if self.patterns.is_empty() => paths.iter().for_each(|path| self.path(path)),
             ("path_regexp", [expression] | [_, expression]) if self.patterns.is_empty() => {
                 let found = regex::patterns(expression).filter(|found| found.difference.is_none());
-                // With groups, the expression is kept as it is, because the target of a directive may refer to them, as in
-                // `redir @id /item?id={re.id.1}`.
+                // With groups, the expression is kept as it is, because the target of a directive may refer to them, as
+                // in `redir @id /item?id={re.id.1}`.
                 match (found, RegexPattern::new(expression, false)) {
                     (Some(found), _) if !expression.contains('(') => self.patterns = found.patterns,
                     (_, Ok(regex)) => self.patterns = vec![regex.to_string()],

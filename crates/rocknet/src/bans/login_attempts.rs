@@ -35,8 +35,8 @@ impl Bans {
     ///
     /// # Errors
     ///
-    /// Fails with the seconds after which the client may try again. Its logins in progress would already lead to a ban if
-    /// all of them failed.
+    /// Fails with the seconds after which the client may try again. Its logins in progress would already lead to a ban
+    /// if all of them failed.
     pub fn take_login(&self, client: Client) -> Result<Option<CountedLogin>, u64> {
         let Some((key, rate)) = self.login_rate(client) else {
             return Ok(None);
@@ -52,8 +52,8 @@ impl Bans {
         self.logins.give_back(login, self.elapsed());
     }
 
-    /// Returns the key of a client in the table of logins, and a rate that permits the failed logins before a ban and the
-    /// one that causes the ban. `None` if failed logins of the client lead to no ban.
+    /// Returns the key of a client in the table of logins, and a rate that permits the failed logins before a ban and
+    /// the one that causes the ban. `None` if failed logins of the client lead to no ban.
     fn login_rate(&self, client: Client) -> Option<(u64, Rate)> {
         let Client::Ip { address, .. } = client else {
             return None;

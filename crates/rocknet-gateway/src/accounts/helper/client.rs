@@ -42,8 +42,8 @@ pub struct Helper {
     /// True if the helper has ended. All programs that it started have then ended too.
     has_exited: AtomicBool,
     accounts: Accounts,
-    /// Process of the helper, which ends by itself and is not waited for. `None` if a previous process of the server has
-    /// started the helper.
+    /// Process of the helper, which ends by itself and is not waited for. `None` if a previous process of the server
+    /// has started the helper.
     _child: Option<Child>,
 }
 

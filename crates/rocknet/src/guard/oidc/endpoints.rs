@@ -68,7 +68,8 @@ impl Guard for LoginEndpoints {
         }
     }
 
-    /// Hides the cookies of sessions and logins, because an application could use a session at other routes of the site.
+    /// Hides the cookies of sessions and logins, because an application could use a session at other routes of the
+    /// site.
     fn hides_cookie(&self, name: &[u8]) -> bool {
         self.clients.iter().any(|client| client.has_cookie(name))
     }
