@@ -166,7 +166,7 @@ fn redirect_to(
     if !has_only_captures(base.unwrap_or(target), &keys) {
         return site.skip(
             directive,
-            "`{*}` is the only placeholder of targets: write a redirect for each host",
+            "a placeholder of the target has no counterpart: write a redirect for each of its values",
         );
     }
     let is_plain = keys.is_empty() || matches!(keys[..], [("path", _)]);
@@ -244,7 +244,7 @@ fn rewrite(directive: &Directive, words: &[&str], mut keys: Vec<(&'static str, V
     };
     let target = target.strip_suffix("?{query}").unwrap_or(&target).to_owned();
     if !has_only_captures(&target, &keys) {
-        return site.skip(directive, "`{*}` is the only placeholder of targets: write rules");
+        return site.skip(directive, "a placeholder of the target has no counterpart: write rules");
     }
     keys.push(("rewrite", Value::Text(target)));
     site.rule(directive, keys);
