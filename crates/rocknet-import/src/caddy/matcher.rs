@@ -190,7 +190,8 @@ impl PathMatcher {
     }
 }
 
-/// Returns the condition of a matcher for an existing file; `None` for other forms.
+/// Returns the condition of a `file` matcher, which requires that a path exists on disk; `None` for forms that no
+/// condition expresses.
 fn file(directive: &Directive) -> Option<Condition> {
     let tried = directive.children().iter().find(|inner| inner.is("try_files"));
     let is_plain = directive.children().iter().all(|inner| inner.is("try_files"));
@@ -200,6 +201,7 @@ fn file(directive: &Directive) -> Option<Condition> {
     };
     match words[..] {
         _ if !is_plain => None,
+        // Caddy looks for a folder if a path ends with a slash, as the path of a request may.
         [] | ["{path}" | "{http.request.uri.path}"] => Some(Condition::new("exists", Value::texts(["file", "folder"]))),
         [path] => {
             let at = path.replace("{http.request.uri.path}", "{path}");

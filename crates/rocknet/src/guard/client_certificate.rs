@@ -60,8 +60,8 @@ impl Authenticator for CertificateGuard {
     }
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        // The slow path adds the fields of `headers`. Without them, the user is enough: responses of the worker cache
-        // need no application, so `Authorization` does not matter.
+        // The slow path adds the fields of `headers`. Without such fields, the identity that `decide` makes has an effect
+        // only on applications, and the worker cache responds without one.
         self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
