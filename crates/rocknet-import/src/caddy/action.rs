@@ -294,7 +294,7 @@ fn respond(
     } else if is_untranslated {
         return site.skip(
             directive,
-            "a placeholder of the body has no counterpart: write a rule with `body`, and those of docs/placeholders.md",
+            "a placeholder of the body has no counterpart: write a rule with `body` and placeholders of docs/placeholders.md",
         );
     }
     // A rule is applied before routes. A rule for every path would hide the routes of other `handle` blocks, and the

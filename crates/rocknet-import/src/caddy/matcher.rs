@@ -17,8 +17,9 @@ pub(super) type NamedMatchers = HashMap<String, PathMatcher>;
 pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
-    /// Patterns such as `/api*` for longer names that begin with a path. Caddy's matcher `/api*` also matches `/api2`,
-    /// but `patterns` has only `/api` and `/api/*` for it. Only directives that restrict access use these patterns.
+    /// Patterns that are added to `patterns` for directives that restrict access. Caddy's matcher `/api*` also matches
+    /// `/api2`, which its authors rarely mean, so `patterns` has only `/api` and `/api/*` for it. A restriction must not
+    /// become weaker, so `/api*` is kept here.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts.

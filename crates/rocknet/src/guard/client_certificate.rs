@@ -60,8 +60,8 @@ impl Authenticator for CertificateGuard {
     }
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        // The slow path adds the fields of `headers`. Without such fields, the identity that `decide` makes has an effect
-        // only on applications, and the worker cache responds without one.
+        // The slow path adds the fields of `headers`. Without such fields, the identity that `decide` makes matters only
+        // to applications, and a response of the worker cache needs no application.
         self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
@@ -93,9 +93,9 @@ impl CertificateGuard {
     /// Decides about a request.
     fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        // Applications do not get the `Authorization` field of a user without an identity, because it contains the
-        // password that this server has verified. The user of a certificate has sent no password to this server, so the
-        // request gets an identity, with or without fields.
+        // A user without an identity has sent a password, which this server has verified. Applications then do not get
+        // the `Authorization` field with this password. With a certificate, the field is meant for the application.
+        // The identity lets it pass, so a user always comes with one, even if it has no fields.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })
