@@ -56,7 +56,8 @@ pub const TLS_VERSION: u32 = 12;
 pub const TLS_CIPHER: u32 = 13;
 /// Property: server name of the TLS handshake (SNI); absent without TLS and without a name.
 pub const SERVER_NAME: u32 = 14;
-/// Property: user whose password the server verified; absent if the route has no `auth`.
+/// Property: user that the server authenticated, by a password, a client certificate, an authority or a login provider;
+/// absent if no user is known.
 pub const USER: u32 = 15;
 
 /// Lowest property. All values up to [`LAST_PROPERTY`] are properties.

@@ -136,7 +136,8 @@ impl<'call> Request<'call> {
         self.read(abi::SERVER_NAME)
     }
 
-    /// Returns the user whose password the server verified (`auth`), or `None` if the route has no `auth`.
+    /// Returns the user that the server authenticated (`auth`), by a password, a client certificate, an authority or a
+    /// login provider, or `None` if no user is known.
     pub fn user(&self) -> Option<&'call [u8]> {
         self.read(abi::USER)
     }

@@ -48,7 +48,8 @@ pub struct Exchange {
     pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<Rc<TlsInfo>>,
-    /// User whose password the server has verified (`auth`); `None` if the route needs no password.
+    /// User that the server has authenticated (`auth`), by a password, a client certificate, an authority or a login
+    /// provider; `None` if no user is known.
     pub user: Option<Arc<str>>,
     /// True if the response is for this client alone, although `user` may be `None`.
     pub is_personal: bool,
