@@ -91,7 +91,8 @@ enum {
     ROCKNET_TLS_CIPHER = 13,
     /* Server name of the TLS handshake (SNI); absent without TLS and without a name. */
     ROCKNET_SERVER_NAME = 14,
-    /* User whose password the server verified (`auth`); absent if the route has no `auth`. */
+    /* User that the server authenticated (`auth`): by a password, a client certificate, an authority or a login provider.
+     * Absent if no user is known. */
     ROCKNET_USER = 15
 };
 

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet_io::confined_fs::{FileKind, OpenError, OpenedFile, Root, Symlinks};
@@ -155,8 +155,14 @@ impl DiskLookup {
 
     /// Returns the path of a site's folder without symbolic links.
     pub fn canonical_root(&self, tree: &Tree) -> io::Result<PathBuf> {
+        self.canonicalize(tree.folder())
+    }
+
+    /// Returns a path without symbolic links. A non-blocking lookup fails, because no system call resolves a path only
+    /// in the caches.
+    pub fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
         if self.blocks {
-            return tree.folder().canonicalize();
+            return path.canonicalize();
         }
         self.record(PendingRead::Unavailable);
         Err(io::ErrorKind::WouldBlock.into())
@@ -185,5 +191,19 @@ impl PendingRead {
             (PendingRead::Content { inode, .. }, PendingRead::Content { inode: before, .. }) => inode == before,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_blocking_lookups_resolve_paths() {
+        let root = Path::new("/");
+        assert_eq!(DiskLookup::blocking().canonicalize(root).unwrap(), root);
+        let found = DiskLookup::non_blocking(|lookup| lookup.canonicalize(root));
+        let pending = found.expect_err("the lookup would block");
+        assert!(matches!(pending[..], [PendingRead::Unavailable]), "{pending:?}");
     }
 }

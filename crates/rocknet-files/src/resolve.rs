@@ -2,7 +2,7 @@
 
 mod query;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rocknet_config::model::Fallback;
@@ -193,11 +193,8 @@ fn is_program_on_disk(lookup: &DiskLookup, tree: &Tree, inside: &str) -> Result<
     let (Some(document_root), Some(programs)) = (document_root, tree.programs()) else {
         return Ok(false);
     };
-    let document_root = document_root
-        .canonicalize()
-        .unwrap_or_else(|_| document_root.to_owned());
-    let programs = document_root.join(programs.trim_start_matches('/'));
     let file = canonical_root(lookup, tree)?.join(inside.trim_start_matches('/'));
+    let programs = canonical_or_same(lookup, document_root).join(programs.trim_start_matches('/'));
     Ok(file.starts_with(programs))
 }
 
@@ -214,7 +211,7 @@ pub fn script(lookup: &DiskLookup, tree: &Tree, name: &str, path_info: &str) -> 
     let inside = tree.inside(name).ok_or(Status::NOT_FOUND)?;
     // The document root is that of the site, as with `Alias` of Apache. Its files are not opened here.
     let document_root = place.document_root.as_deref();
-    let document_root = document_root.map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let document_root = document_root.map(|root| canonical_or_same(lookup, root));
     let file = folder.join(inside.trim_start_matches('/'));
     let mut script = Script::new(document_root.as_ref().unwrap_or(&folder), name, path_info);
     script.alias = Some(Box::new(AliasScript {
@@ -233,6 +230,11 @@ pub fn canonical_root(lookup: &DiskLookup, tree: &Tree) -> Result<PathBuf, Statu
         }
         Status::SERVICE_UNAVAILABLE
     })
+}
+
+/// Returns a path without symbolic links; the same path if it cannot be resolved.
+fn canonical_or_same(lookup: &DiskLookup, path: &Path) -> PathBuf {
+    lookup.canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Finds the script that the beginning of `path` names: `/a.php` for `/a.php/b/c`, if that file exists. The rest of the

@@ -25,7 +25,8 @@ const RECYCLED_MAX: usize = 2 * CAPACITY;
 /// this number of buffers occupies little memory after a burst.
 const SPARES: usize = 8;
 
-/// Maximum number of logs with buffers in one worker. When this number is reached, all buffers are sent. Otherwise
+/// Maximum number of logs with buffers in one worker. When this number is reached, all buffers are sent or, if the log
+/// thread is overloaded, emptied. Otherwise
 /// thousands of sites with files of their own would use hundreds of megabytes, at 36 KiB for each.
 const ACTIVE_MAX: usize = 64;
 
@@ -76,6 +77,8 @@ pub struct AccessWriter {
     slots: Vec<Slot>,
     /// Destinations with an active slot.
     active: Vec<u32>,
+    /// Destinations with lost lines that are not reported yet.
+    unreported: Vec<u32>,
     /// Empty buffers that the log thread has returned.
     spares: Receiver<Buffer>,
     /// Sender for `spares`. Each chunk carries a clone to the log thread.
@@ -89,6 +92,8 @@ struct Slot {
     lines: u64,
     /// Number of lines lost since the channel last accepted a chunk.
     lost: u64,
+    /// True if the slot is in the list of slots with lost lines.
+    is_unreported: bool,
     /// True if the slot has a buffer and is in the list of active slots.
     is_active: bool,
 }
@@ -104,6 +109,7 @@ impl AccessWriter {
             formats: Vec::new(),
             slots: Vec::new(),
             active: Vec::with_capacity(ACTIVE_MAX),
+            unreported: Vec::new(),
             spares,
             home,
         }
@@ -138,17 +144,34 @@ impl AccessWriter {
         }
         sites::extend(&mut buffer.runs, sink.site, buffer.bytes.len());
         slot.lines += 1;
-        if buffer.bytes.len() >= HAND_OVER && self.hand_over(index) {
+        if buffer.bytes.len() >= HAND_OVER {
             self.active.retain(|active| *active as usize != index);
+            self.hand_over(index);
         }
     }
 
-    /// Sends all buffers. Called at each tick of the worker, and when the worker ends.
+    /// Sends all buffers, and reports lost lines of logs without new lines. Called at each tick of the worker, and when
+    /// the worker ends.
     pub fn flush(&mut self) {
-        for at in (0..self.active.len()).rev() {
-            if self.hand_over(self.active[at] as usize) {
-                self.active.swap_remove(at);
+        self.send_active();
+        let mut is_refused = false;
+        let mut unreported = std::mem::take(&mut self.unreported);
+        unreported.retain(|index| {
+            let index = *index as usize;
+            if self.slots[index].lost > 0 && !is_refused {
+                is_refused = !self.hand_over(index);
             }
+            let slot = &mut self.slots[index];
+            slot.is_unreported = slot.lost > 0;
+            slot.is_unreported
+        });
+        self.unreported = unreported;
+    }
+
+    /// Sends all buffers.
+    fn send_active(&mut self) {
+        while let Some(index) = self.active.pop() {
+            self.hand_over(index as usize);
         }
     }
 
@@ -164,7 +187,7 @@ impl AccessWriter {
             self.slots.resize_with(index + 1, Slot::default);
         }
         if self.active.len() >= ACTIVE_MAX {
-            self.flush();
+            self.send_active();
         }
         // Only an active slot has a buffer, so that thousands of idle logs need none.
         let slot = &mut self.slots[index];
@@ -174,8 +197,8 @@ impl AccessWriter {
     }
 
     /// Sends the lines of a slot and deactivates it. If the log thread is overloaded or has ended, the lines are
-    /// counted as lost, and the slot remains active. The next chunk reports the lost lines. Returns true if the slot
-    /// was deactivated.
+    /// counted as lost, and the next chunk reports them. Returns true if the lines were sent. The caller removes the
+    /// slot from the list of active slots.
     #[cold]
     fn hand_over(&mut self, index: usize) -> bool {
         let slot = &mut self.slots[index];
@@ -201,16 +224,18 @@ impl AccessWriter {
                 }
             },
         };
-        slot.is_active = refused.is_some();
-        if let Some(mut chunk) = refused {
-            self.shared.count_drops(chunk.lines);
-            slot.lost = chunk.lost + chunk.lines;
-            slot.buffer = match chunk.buffer.recycle() {
-                true => chunk.buffer,
-                false => Buffer::new(),
-            };
+        slot.is_active = false;
+        let Some(mut chunk) = refused else { return true };
+        self.shared.count_drops(chunk.lines);
+        slot.lost = chunk.lost + chunk.lines;
+        if !std::mem::replace(&mut slot.is_unreported, true) {
+            self.unreported.push(index as u32);
         }
-        !slot.is_active
+        if chunk.buffer.recycle() && chunk.buffer.bytes.capacity() > 0 {
+            // A buffer for which there is no room is freed.
+            let _ = self.home.try_send(chunk.buffer);
+        }
+        false
     }
 }
 
@@ -335,6 +360,27 @@ mod tests {
         writer.record(sink(ACTIVE_MAX as u32), &RECORD, &NoValues);
         assert_eq!(receiver.try_iter().count(), ACTIVE_MAX);
         assert_eq!(writer.active.len(), 1);
+    }
+
+    #[test]
+    fn the_number_of_buffers_is_bounded_while_the_channel_is_full() {
+        const LOGS: u32 = 5 * ACTIVE_MAX as u32;
+        let (mut writer, receiver, shared) = writer(1);
+        for destination in 0..LOGS {
+            writer.record(sink(destination), &RECORD, &NoValues);
+            let buffers = writer.slots.iter().filter(|slot| slot.buffer.bytes.capacity() > 0);
+            assert!(buffers.count() <= ACTIVE_MAX && writer.active.len() <= ACTIVE_MAX);
+        }
+        writer.flush();
+        assert_eq!(shared.drops(), u64::from(LOGS) - 1);
+        // Each lost line is reported once, although its log has no new lines.
+        let mut reported = 0;
+        while let Ok(Message::Lines(chunk)) = receiver.try_recv() {
+            reported += chunk.lost;
+            writer.flush();
+        }
+        assert_eq!(reported, u64::from(LOGS) - 1);
+        assert!(writer.active.is_empty() && writer.unreported.is_empty());
     }
 
     #[test]

@@ -19,11 +19,12 @@ pub struct DesiredState {
 }
 
 impl DesiredState {
-    /// Returns true if the name is in `names` or below one of the wildcard parents.
+    /// Returns true if the name is in `names`, or a host name below one of the wildcard parents. A wildcard below a
+    /// parent is not covered, because it was ordered with settings that permitted wildcards.
     pub fn covers(&self, name: &str) -> bool {
         let is_below = |parent: &String| {
             name.strip_suffix(parent.as_str())
-                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.') && !rest.starts_with('*'))
         };
         self.names.contains(name) || self.wildcard_parents.iter().any(is_below)
     }
@@ -32,10 +33,36 @@ impl DesiredState {
     pub fn known_names(&self, storage: &dyn Storage) -> BTreeSet<String> {
         let mut names = self.names.clone();
         if !self.wildcard_parents.is_empty() {
-            // A host name is its own item name, so the two can be compared.
-            let stored = persistence::stored_names(storage).into_iter();
+            let stored = persistence::stored_host_names(storage).into_iter();
             names.extend(stored.filter(|name| self.covers(name)));
         }
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::Access;
+    use crate::storage::memory::MemoryStorage;
+
+    #[test]
+    fn stored_wildcards_are_not_renewed_as_host_names() {
+        let storage = MemoryStorage::default();
+        // The wildcard was ordered before `ask` replaced the validation by DNS.
+        for name in ["+.example.com", "+10.0.0.1", "shop.example.com", "example.org"] {
+            let item = format!("acme/certificates/{name}.pem");
+            storage.write(&item, b"", Access::Owner).unwrap();
+        }
+        let mut desired = DesiredState {
+            wildcard_parents: vec!["example.com".to_owned()],
+            ..DesiredState::default()
+        };
+        let known: Vec<String> = desired.known_names(&storage).into_iter().collect();
+        assert_eq!(known, ["shop.example.com"]);
+        assert!(desired.covers("a.b.example.com"));
+        assert!(!desired.covers("*.example.com") && !desired.covers("example.com"));
+        desired.names.insert("*.example.com".to_owned());
+        assert!(desired.covers("*.example.com"));
     }
 }

@@ -160,10 +160,11 @@ impl FailureRecord {
     }
 }
 
-/// Returns the names that have a stored certificate, in the form of [`file_name`].
-pub fn stored_names(storage: &dyn Storage) -> Vec<String> {
+/// Returns the host names that have a stored certificate. Wildcards and addresses are left out: their item names, such as
+/// `+.example.com`, are no host names.
+pub fn stored_host_names(storage: &dyn Storage) -> Vec<String> {
     let mut names = storage.names(FOLDER).unwrap_or_default();
-    names.retain(|name| name.ends_with(".pem"));
+    names.retain(|name| name.ends_with(".pem") && !name.starts_with('+'));
     names
         .iter()
         .filter_map(|name| name.strip_suffix(".pem"))

@@ -238,8 +238,8 @@ fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     if !default.is_empty() {
         let _ = writeln!(page, "- Default: `{default}`");
     }
-    let names: Vec<&str> = match (section, key.sections) {
-        (Section::Site, sections) if sections.contains(&Section::Route) => vec!["site and route"],
+    let names: Vec<String> = match (section, key.sections) {
+        (Section::Site, sections) if sections.contains(&Section::Route) => vec!["site and route".to_owned()],
         (_, [_]) => Vec::new(),
         (_, sections) => sections.iter().map(|section| section_name(*section)).collect(),
     };
@@ -251,12 +251,12 @@ fn entry(page: &mut String, section: Section, key: &Key, name: &str) {
     }
 }
 
-/// Returns the name of a section in the reference.
-fn section_name(section: Section) -> &'static str {
-    match section {
-        Section::Log => "`[log]`",
-        Section::Limits => "`[limits]`",
-        section => section.header(),
+/// Returns the name of a section in the reference: headers of tables have backquotes, and descriptions such as
+/// "`log` of a site" have them already.
+fn section_name(section: Section) -> String {
+    match section.header() {
+        header if header.starts_with('[') => format!("`{header}`"),
+        description => description.to_owned(),
     }
 }
 

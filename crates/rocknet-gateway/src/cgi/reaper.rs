@@ -119,6 +119,7 @@ impl Reaper {
         // The thread may have ended in the meantime.
         if let Err(SendError(ReaperCommand::Watch(mut entry))) = commands.send(watch) {
             entry.process.kill();
+            entry.has_ended = true;
             return Err(stopped_error());
         }
         Ok(WatchedProcess {
@@ -195,6 +196,17 @@ struct ReaperEntry {
     has_ended: bool,
     /// Held until the process and its group have ended.
     _permit: Box<dyn Send>,
+}
+
+impl Drop for ReaperEntry {
+    /// Kills a process that has not been reaped. This happens only when the server is being stopped: at the deadline, and
+    /// if the process was added after the thread had ended.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.killed.store(true, Ordering::Release);
+            let _ = self.process.signal_group(Signal::KILL);
+        }
+    }
 }
 
 impl ReaperEntry {
@@ -387,6 +399,36 @@ mod tests {
         // Killed here, so that it does not outlive a failing test.
         let _ = kill_process(pid, Signal::KILL);
         assert!(matches!(end, Ok(Ok(0))), "the other program is not killed: {end:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_added_after_the_end_of_the_thread_is_killed() {
+        let mut program = Command::new("sleep");
+        let program = program.arg("1000").process_group(0).stdout(Stdio::piped());
+        let mut program = program.spawn().expect("a program");
+        let pid = Pid::from_child(&program);
+        let mut output = program.stdout.take().expect("a pipe");
+        let kill_at = Instant::now() + LONG;
+        let entry = ReaperEntry {
+            process: program.into(),
+            kill_at,
+            latest_kill_at: kill_at,
+            killed: Arc::default(),
+            is_released: false,
+            has_ended: false,
+            _permit: Box::new(()),
+        };
+        let (commands, receiver) = channel();
+        let stop = ReaperCommand::Stop(Instant::now() + LONG);
+        commands.send(stop).expect("a channel");
+        commands.send(ReaperCommand::Watch(entry)).expect("a channel");
+        run(&receiver);
+        drop(receiver);
+        let (ended, ends) = channel();
+        thread::spawn(move || ended.send(output.read(&mut [0])));
+        let end = ends.recv_timeout(Duration::from_secs(10));
+        let _ = kill_process(pid, Signal::KILL);
+        assert!(matches!(end, Ok(Ok(0))), "the program still runs: {end:?}");
     }
 
     #[test]

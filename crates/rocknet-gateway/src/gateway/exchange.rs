@@ -420,12 +420,15 @@ impl BackendExchange {
     /// Called after the last byte of the response. Keeps the connection for another request if it is reusable.
     pub fn finish(&mut self) {
         let is_reusable = self.is_over() && !self.must_close && self.body.is_none() && self.sending.is_empty();
-        match (self.connection.take().filter(|_| is_reusable), &self.keep_alive) {
-            (Some(connection), Some((backend, max_idle))) => backend.put_idle(connection, *max_idle),
-            // `into_idle` releases a program, so that it may run on for a moment after its complete response. A
-            // connection is closed.
-            (Some(connection), None) => drop(connection.socket.into_idle()),
-            (None, _) => {}
+        let Some(connection) = self.connection.take() else {
+            return;
+        };
+        match &self.keep_alive {
+            Some((backend, max_idle)) if is_reusable => backend.put_idle(connection, *max_idle),
+            Some(_) => {}
+            // `into_idle` releases a program, so that it may run on for a moment after its complete response, even if it
+            // has not read its input or closed its output. A connection is closed.
+            None => drop(connection.socket.into_idle()),
         }
     }
 }

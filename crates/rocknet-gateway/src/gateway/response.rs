@@ -98,6 +98,12 @@ struct ResponseBody {
 }
 
 impl ResponseBody {
+    /// Receives once after the last byte of the body. Returns true if this fails, for example because a program exceeds
+    /// the maximum length of its output.
+    fn has_failed(&mut self, context: &mut Context<'_>) -> bool {
+        matches!(self.backend_exchange.poll_receive(context), Poll::Ready(Err(_)))
+    }
+
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             let mut received = std::mem::take(self.backend_exchange.received());
@@ -112,19 +118,15 @@ impl ResponseBody {
             if is_over && self.remaining.is_some_and(|remaining| remaining > 0) {
                 return Poll::Ready(Some(Err(BackendError::Truncated.into())));
             }
-            // The application may run on after the last byte of the body; the response does not wait for its end.
-            if is_over || self.remaining == Some(0) && self.backend_exchange.poll_receive(context).is_pending() {
+            // The application may run on after the last byte of the body; the response does not wait for its end. After
+            // more bytes, the connection is not reused.
+            if is_over || self.remaining == Some(0) && !self.has_failed(context) {
                 self.backend_exchange.finish();
                 return Poll::Ready(None);
             }
             if self.remaining == Some(0) {
-                // `poll_receive` returned bytes after the body, or an error. The body is complete, but the connection
-                // is not reused.
-                if !self.backend_exchange.is_over() {
-                    return Poll::Ready(None);
-                }
-                // It returned the end of the response.
-                continue;
+                // The body is complete, but the connection is closed and a program is killed.
+                return Poll::Ready(None);
             }
             if let Err(error) = ready!(self.backend_exchange.poll_receive(context)) {
                 return Poll::Ready(Some(Err(error.into())));

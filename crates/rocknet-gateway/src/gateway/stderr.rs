@@ -17,6 +17,8 @@ pub struct StderrLog {
     line: Vec<u8>,
     /// Bytes that may still be logged.
     remaining: usize,
+    /// True once it was logged that the rest is not logged.
+    is_truncated: bool,
     /// True once it was logged that the standard output is kept open.
     has_reported_output: bool,
 }
@@ -30,6 +32,7 @@ impl StderrLog {
             script: script.into(),
             line: Vec::new(),
             remaining: MAX_BYTES,
+            is_truncated: false,
             has_reported_output: false,
         }
     }
@@ -47,9 +50,8 @@ impl StderrLog {
         if self.line.len() > MAX_LINE {
             self.log_line();
         }
-        let was_open = self.remaining > 0;
         self.remaining -= taken.len();
-        if was_open && taken.len() < bytes.len() {
+        if taken.len() < bytes.len() && !std::mem::replace(&mut self.is_truncated, true) {
             self.log_line();
             tracing::warn!(
                 site = %self.site,
@@ -57,7 +59,6 @@ impl StderrLog {
                 "{}: more than {MAX_BYTES} bytes of messages for one request; the rest is not logged",
                 self.source
             );
-            self.remaining = 0;
         }
     }
 
@@ -96,5 +97,20 @@ impl StderrLog {
 impl Drop for StderrLog {
     fn drop(&mut self) {
         self.log_line();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_reported_also_if_a_piece_ends_there() {
+        let mut log = StderrLog::new("PHP", "example.com", "/a.php");
+        log.add(&[b'a'; MAX_BYTES - 1]);
+        log.add(b"\n");
+        assert!(!log.is_truncated, "all messages are logged");
+        log.add(b"more\n");
+        assert!(log.is_truncated);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rocknet_control::UpstreamSummary;
+use rocknet_control::{PhpPoolSummary, UpstreamSummary};
 
 use super::fetched::Fetched;
 use crate::job::{
@@ -63,17 +63,12 @@ impl Services {
         self.users(|found| found.servers.iter().any(|server| plain_address(server) == wanted))
     }
 
-    /// Returns the websites that use a pool of PHP. `pools`: names of all pools, of which a website without a minor
-    /// version uses the newest that matches.
-    pub fn users_of_php(&self, pool: &str, pools: &[&str]) -> Vec<String> {
+    /// Returns the websites that use a pool of PHP. `pools`: all pools, of which a website without a minor version uses
+    /// the newest that matches.
+    pub fn users_of_php(&self, pool: &PhpPoolSummary, pools: &[PhpPoolSummary]) -> Vec<String> {
         self.users(|found| {
-            let Some(wanted) = &found.php else {
-                return false;
-            };
-            let matching = pools.iter().filter(|pool| is_pool(pool, wanted, found.user.as_deref()));
-            matching
-                .max_by_key(|pool| version(pool))
-                .is_some_and(|best| *best == pool)
+            let rank = pool_rank(pool, found);
+            rank.is_some() && rank == pools.iter().filter_map(|pool| pool_rank(pool, found)).max()
         })
     }
 
@@ -104,13 +99,12 @@ impl Services {
         let (Fetched::Loaded(uses), Fetched::Loaded(php)) = (&self.uses, &self.php) else {
             return Some(wanted);
         };
-        let own = uses.iter().find(|found| found.site == site && found.php.is_some());
-        let user = own.and_then(|found| found.user.as_deref());
-        let names = php.pools.iter().map(|pool| &*pool.name);
-        let best = names
-            .filter(|name| is_pool(name, wanted, user))
-            .max_by_key(|name| version(name));
-        best.and_then(|name| name.split('@').next()).or(Some(wanted))
+        let own = uses.iter().find(|found| found.site == site && found.php.is_some())?;
+        let matching = php
+            .pools
+            .iter()
+            .filter_map(|pool| Some((pool_rank(pool, own)?, &*pool.version)));
+        matching.max().map(|(_, version)| version).or(Some(wanted))
     }
 
     /// Returns the trust of the browsers of this account in the local CA; `None` if it is not known.
@@ -167,21 +161,24 @@ fn plain_address(address: &str) -> &str {
     address.strip_suffix(port).unwrap_or(address)
 }
 
-/// Returns true if a website with this value of `php` and account may use the pool, which has a name such as `8.2` or
-/// `8.2@alice`.
-fn is_pool(pool: &str, wanted: &str, user: Option<&str>) -> bool {
-    let (version, account) = match pool.split_once('@') {
-        Some((version, account)) => (version, Some(account)),
-        None => (pool, None),
-    };
-    let is_version =
-        wanted == "auto" || version == wanted || version.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'));
-    is_version && account == user
+/// Returns how likely a website uses a pool; `None` if its version or account differs. A website uses a pool that is named
+/// after it, such as `8.2/shop.example`, else the newest. Of these, one without settings of its own is more likely than
+/// one that is named after another website.
+fn pool_rank(pool: &PhpPoolSummary, found: &SiteUse) -> Option<(bool, Vec<u32>, bool)> {
+    let wanted = found.php.as_deref()?;
+    let is_version = wanted == "auto"
+        || pool.version == wanted
+        || pool
+            .version
+            .strip_prefix(wanted)
+            .is_some_and(|rest| rest.starts_with('.'));
+    let site = pool.name.split_once('/').map(|(_, site)| site);
+    let is_own = site.is_some_and(|site| site.split('#').next() == Some(&found.site));
+    (is_version && pool.user == found.user).then(|| (is_own, version_numbers(&pool.version), site.is_none()))
 }
 
-/// Returns the numbers of the version in the name of a pool.
-fn version(pool: &str) -> Vec<u32> {
-    let version = pool.split('@').next().unwrap_or_default();
+/// Returns the numbers of a version such as `8.10`. A part that is no number counts as 0.
+pub(super) fn version_numbers(version: &str) -> Vec<u32> {
     version
         .split('.')
         .map(|part| part.parse().unwrap_or_default())

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rocknet_control::SiteSummary;
 use rocknet_control::route::RouteTraffic;
 
+use super::services::version_numbers;
 use super::website_facts::WebsiteFacts;
 use crate::act::SortKey;
 
@@ -195,7 +196,7 @@ impl Websites {
                 SortKey::Kind => one.summary.kind.name().cmp(two.summary.kind.name()),
                 SortKey::Address => one.url().cmp(&two.url()),
                 // Websites without PHP are last, and the newest version is first.
-                SortKey::Php => two.facts.php.cmp(&one.facts.php),
+                SortKey::Php => php_key(two).cmp(&php_key(one)),
                 SortKey::Protocol => one.facts.protocol.cmp(two.facts.protocol),
                 SortKey::Trust => one.facts.trust.cmp(&two.facts.trust),
                 // The busiest is first.
@@ -260,6 +261,12 @@ impl Websites {
     }
 }
 
+/// Returns the key by which websites are sorted in the column of PHP: 8.10 is newer than 8.9.
+fn php_key(website: &Website) -> (Vec<u32>, &str) {
+    let php = &website.facts.php;
+    (version_numbers(php), php)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,7 +307,7 @@ mod tests {
                 .name
                 .replace("a.test", "8.2")
                 .replace("b.test", "")
-                .replace("c.test", "8.1"),
+                .replace("c.test", "8.10"),
             search: format!("{}\n{}", site.name, site.root.as_ref().unwrap().display()).to_lowercase(),
             ..WebsiteFacts::default()
         });
@@ -310,7 +317,7 @@ mod tests {
         websites.sort_by(SortKey::State);
         assert_eq!(names(&websites), ["b.test", "a.test", "c.test"]);
         websites.sort_by(SortKey::Php);
-        assert_eq!(names(&websites), ["a.test", "c.test", "b.test"]);
+        assert_eq!(names(&websites), ["c.test", "a.test", "b.test"]);
         websites.filter = " SHOP ".to_owned();
         assert_eq!(names(&websites), ["c.test"]);
         assert_eq!(websites.count(), (3, 1));

@@ -111,10 +111,9 @@ fn lines(model: &Model, checks: &[DoctorCheck]) -> Vec<Line> {
         .iter()
         .filter(|check| stores.is_empty() || check.check != LOCAL_CA)
         .map(|check| {
-            // The server appends the remedy to the finding.
-            let (found, remedy) = match check.found.split_once(": ") {
-                Some((found, remedy)) if check.verdict != DoctorVerdict::Good => (found, remedy),
-                _ => (&*check.found, ""),
+            let (found, remedy) = match check.verdict {
+                DoctorVerdict::Good => (&*check.found, ""),
+                _ => finding_and_remedy(check),
             };
             Line {
                 verdict: check.verdict,
@@ -131,6 +130,18 @@ fn lines(model: &Model, checks: &[DoctorCheck]) -> Vec<Line> {
         DoctorVerdict::Good | DoctorVerdict::Skipped | DoctorVerdict::Other => 2,
     });
     lines
+}
+
+/// Splits the text of a check. The server appends the reason and the remedy to the finding, which may begin with the place
+/// and a colon: `shop.test: does not resolve (not found): add a record`.
+fn finding_and_remedy(check: &DoctorCheck) -> (&str, &str) {
+    let place = check.place.as_deref().filter(|place| check.found.starts_with(place));
+    let start = place.map_or(0, str::len);
+    let start = start + check.found[start..].strip_prefix(": ").map_or(0, |_| 2);
+    match check.found[start..].find(": ") {
+        Some(end) => (&check.found[..start + end], &check.found[start + end + 2..]),
+        None => (&check.found, ""),
+    }
 }
 
 /// Returns a text with a capital letter, as the first word of a cell has it.
@@ -154,5 +165,45 @@ fn row(words: &Words, line: Line) -> TableRow {
             Cell::new(line.found).detail(line.remedy),
         ],
         key: line.key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_follows_the_finding_with_its_place() {
+        for (place, text, expected) in [
+            (None, "not trusted: type `x`", ("not trusted", "type `x`")),
+            (
+                Some("a.test"),
+                "a.test: is unknown: add it",
+                ("a.test: is unknown", "add it"),
+            ),
+            (
+                Some("/srv: a"),
+                "/srv: a: cannot be read",
+                ("/srv: a: cannot be read", ""),
+            ),
+            (
+                Some("[::]:80"),
+                "[::]:80 is in use: stop it",
+                ("[::]:80 is in use", "stop it"),
+            ),
+            (
+                Some("b.test"),
+                "that of b.test expires: renew it",
+                ("that of b.test expires", "renew it"),
+            ),
+            (None, "no remedy", ("no remedy", "")),
+        ] {
+            let check = DoctorCheck {
+                place: place.map(str::to_owned),
+                found: text.to_owned(),
+                ..DoctorCheck::default()
+            };
+            assert_eq!(finding_and_remedy(&check), expected, "{text}");
+        }
     }
 }

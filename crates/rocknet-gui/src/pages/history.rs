@@ -75,7 +75,7 @@ fn discard(model: &Model, refused: &RefusedUndo) -> Screen {
                 .only_if(model.link.is_online()),
         ],
         body: Body::Diff(Lines {
-            lines: refused.edits.lines().map(diff_line).collect(),
+            lines: diff_lines(&refused.edits),
             empty: words.no_diff.to_owned(),
             ..Lines::default()
         }),
@@ -111,20 +111,14 @@ fn row(change: &Change) -> TableRow {
 
 /// Returns the numbers of lines that were added and removed.
 fn counted(change: &Change) -> String {
-    let lines = |sign: char| {
-        let header = String::from(sign).repeat(3);
-        let changed = change
-            .diff
-            .lines()
-            .filter(|line| line.starts_with(sign) && !line.starts_with(&header));
-        changed.count()
-    };
-    format!("+{} −{}", lines('+'), lines('-'))
+    let lines = diff_lines(&change.diff);
+    let count = |mark| lines.iter().filter(|line| line.mark == mark).count();
+    format!("+{} −{}", count(Mark::Good), count(Mark::Bad))
 }
 
 /// Returns the page with the differences of a change.
 fn opened(words: &Words, change: &Change, undo: Button) -> Screen {
-    let lines: Vec<LogLine> = change.diff.lines().map(diff_line).collect();
+    let lines = diff_lines(&change.diff);
     let time = short_time(change.unix_time);
     Screen {
         title: text::sanitized(&change.what, 120),
@@ -142,17 +136,52 @@ fn opened(words: &Words, change: &Change, undo: Button) -> Screen {
     }
 }
 
-/// Returns a line of a diff with its mark: good for an added line, bad for a removed one, busy for a place.
-fn diff_line(line: &str) -> LogLine {
-    LogLine {
-        number: 0,
-        mark: match line.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Mark::Off,
-            [b'@', ..] => Mark::Busy,
-            [b'+', ..] => Mark::Good,
-            [b'-', ..] => Mark::Bad,
-            _ => Mark::Off,
-        },
-        text: line.replace('\t', "    "),
+/// Returns the lines of a diff with their marks: good for an added line, bad for a removed one, busy for a place. Lines
+/// before the first place are the header, which may have lines such as `--- a`.
+fn diff_lines(diff: &str) -> Vec<LogLine> {
+    let mut is_header = true;
+    let line = |line: &str| {
+        is_header &= !line.starts_with('@');
+        LogLine {
+            number: 0,
+            mark: match line.as_bytes() {
+                _ if is_header => Mark::Off,
+                [b'@', ..] => Mark::Busy,
+                [b'+', ..] => Mark::Good,
+                [b'-', ..] => Mark::Bad,
+                _ => Mark::Off,
+            },
+            text: line.replace('\t', "    "),
+        }
+    };
+    diff.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_lines_may_begin_with_signs() {
+        let change = Change {
+            diff: "--- a\n+++ b\n@@ -1,2 +1,2 @@\n same\n--- old\n+++ new\n+x\n".to_owned(),
+            ..change()
+        };
+        assert_eq!(counted(&change), "+2 −1");
+        let marks: Vec<Mark> = diff_lines(&change.diff).iter().map(|line| line.mark).collect();
+        let header = [Mark::Off, Mark::Off, Mark::Busy, Mark::Off];
+        assert_eq!(marks[..4], header);
+        assert_eq!(marks[4..], [Mark::Bad, Mark::Good, Mark::Good]);
+    }
+
+    fn change() -> Change {
+        Change {
+            id: 1,
+            unix_time: 0,
+            file: "/etc/rocknet.toml".into(),
+            revision: String::new(),
+            what: String::new(),
+            diff: String::new(),
+        }
     }
 }

@@ -90,8 +90,7 @@ fn row(model: &Model, pools: &[PhpPoolSummary], pool: &PhpPoolSummary) -> TableR
         PhpState::Stopped => (Mark::Off, words.stopped),
         PhpState::Other => (Mark::Off, words.unknown),
     };
-    let names: Vec<&str> = pools.iter().map(|pool| &*pool.name).collect();
-    let users = model.services.users_of_php(&pool.name, &names);
+    let users = model.services.users_of_php(pool, pools);
     TableRow {
         key: pool.name.clone(),
         cells: vec![

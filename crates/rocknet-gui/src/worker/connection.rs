@@ -71,6 +71,8 @@ impl ServerLink {
 pub struct Places {
     /// Server that the user has named.
     named: Option<ServerAddress>,
+    /// Server of this computer that the command line or the environment names. It is used again after one elsewhere.
+    own: Option<ServerAddress>,
     /// True if the settings name it, so that it may be on another computer.
     is_elsewhere: bool,
     config: Option<PathBuf>,
@@ -85,12 +87,11 @@ impl Places {
     /// Creates the places of the options.
     pub fn new(options: &Options) -> Places {
         let variable = std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty() && value != "off");
+        let socket = options.socket.clone().or_else(|| variable.map(Into::into));
+        let own = socket.map(ServerAddress::Socket);
         Places {
-            named: options
-                .socket
-                .clone()
-                .or_else(|| variable.map(Into::into))
-                .map(ServerAddress::Socket),
+            named: own.clone(),
+            own,
             is_elsewhere: false,
             config: options
                 .config
@@ -109,6 +110,7 @@ impl Places {
     pub fn again(&self) -> Places {
         Places {
             named: self.named.clone(),
+            own: self.own.clone(),
             is_elsewhere: self.is_elsewhere,
             config: self.config.clone(),
             place: self.place.clone(),
@@ -154,7 +156,7 @@ impl Places {
     /// Uses the server of the settings from now on; `None`: the server of this computer.
     pub fn use_server(&mut self, server: Option<ServerAddress>) {
         self.is_elsewhere = server.is_some();
-        self.named = server;
+        self.named = server.or_else(|| self.own.clone());
         self.connected = None;
     }
 
@@ -266,6 +268,22 @@ mod tests {
         assert_eq!(places.last().servers(), [ServerAddress::Socket(system)]);
         places.use_system(false);
         assert_eq!(places.sockets(), [own]);
+    }
+
+    #[test]
+    fn the_named_socket_is_used_again_after_a_server_elsewhere() {
+        let mut places = Places::new(&Options {
+            socket: Some("/run/own.sock".into()),
+            ..Options::default()
+        });
+        let own = [ServerAddress::Socket("/run/own.sock".into())];
+        let elsewhere = ServerAddress::Socket("/run/elsewhere.sock".into());
+        assert_eq!(places.servers(), own);
+        places.use_server(Some(elsewhere.clone()));
+        assert_eq!(places.servers(), [elsewhere]);
+        places.use_server(None);
+        assert_eq!(places.servers(), own);
+        assert!(places.is_named() && !places.is_elsewhere());
     }
 
     #[test]

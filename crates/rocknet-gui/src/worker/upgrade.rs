@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rocknet_control::Status;
 use rocknet_control::api::{ApiError, Done, Request};
 use rocknet_control::upgrade::UpgradeOrder;
 
@@ -32,8 +33,8 @@ impl Worker {
                     self.poll(true);
                 }
                 self.refresh_ways();
-                let version = self.server.as_ref().map(|server| server.status.version.clone());
-                (self.report)(Report::Upgraded(version.ok_or(Trouble::NoReply)));
+                let status = self.server.as_ref().map(|server| &server.status);
+                (self.report)(Report::Upgraded(new_version(status, before)));
             }
             Err(ApiError { status: 403, .. }) => (self.report)(Report::NotPermitted),
             Err(error) => {
@@ -49,5 +50,33 @@ impl Worker {
     /// Returns the process ID of the server; 0 without a server.
     fn process(&self) -> u32 {
         self.server.as_ref().map_or(0, |server| server.status.pid)
+    }
+}
+
+/// Returns the version of the new process. `before`: ID of the old process.
+///
+/// # Errors
+///
+/// Returns an error if no process replies, or still the old one.
+fn new_version(status: Option<&Status>, before: u32) -> Result<String, Trouble> {
+    let new = status.filter(|status| ![0, before].contains(&status.pid));
+    new.map(|status| status.version.clone()).ok_or(Trouble::NoReply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_process_has_taken_over() {
+        let status = |pid| Status {
+            pid,
+            version: "0.2.0".to_owned(),
+            ..Status::default()
+        };
+        assert_eq!(new_version(Some(&status(8)), 7), Ok("0.2.0".to_owned()));
+        assert_eq!(new_version(Some(&status(7)), 7), Err(Trouble::NoReply));
+        assert_eq!(new_version(Some(&status(0)), 7), Err(Trouble::NoReply));
+        assert_eq!(new_version(None, 7), Err(Trouble::NoReply));
     }
 }

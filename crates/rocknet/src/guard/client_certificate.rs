@@ -93,9 +93,9 @@ impl CertificateGuard {
     /// Decides about a request.
     fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        // A user without an identity has sent a password, which this server has verified. Applications then do not get
-        // the `Authorization` field with this password. With a certificate, the field is meant for the application.
-        // The identity lets it pass, so a user always comes with one, even if it has no fields.
+        // A user of `auth = { users = … }` has no identity. Such a user has sent a password to this server, in the field
+        // `Authorization`, which is not passed on to applications. The field of a request with an identity is passed on.
+        // A user with a certificate therefore gets an identity, with or without fields.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })

@@ -91,7 +91,7 @@ pub(super) fn cached_endpoint(endpoint: &Endpoint, (path, is_file_path): (&str, 
 }
 
 /// Responds with a cached endpoint. Returns `None` if its handler does not respond immediately this time. `user`: user
-/// whose password the server has verified.
+/// that the server has authenticated.
 pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     cached: &CachedEndpoint,

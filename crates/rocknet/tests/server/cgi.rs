@@ -387,6 +387,38 @@ fn a_response_ends_with_its_program_although_a_child_keeps_its_output_open() {
     assert!(has_exited(child), "background processes end with the server");
 }
 
+/// The programs run on with an open output after the last byte of their response.
+#[test]
+fn a_program_may_end_by_itself_after_its_complete_response() {
+    let folder = folder();
+    let head = "Content-Type: text/plain\\r\\nContent-Length";
+    for (name, output) in [
+        ("body", format!("{head}: 3\\r\\n\\r\\nabc")),
+        ("empty", format!("{head}: 0\\r\\n\\r\\n")),
+        ("more", format!("{head}: 3\\r\\n\\r\\nabc\\r\\n")),
+    ] {
+        let path = folder.path(&format!("www/cgi-bin/{name}.sh"));
+        let done = folder.path(&format!("{name}.done"));
+        let rest = format!("sleep 1\necho done >'{}'\n", done.display());
+        fs::write(&path, format!("#!/bin/sh\nprintf '{output}'\n{rest}")).expect("a program");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+    }
+    fs::set_permissions(folder.path(""), fs::Permissions::from_mode(0o777)).expect("a mode");
+    let done = ["body", "empty", "more"].map(|name| folder.path(&format!("{name}.done")));
+    let server = Running::site(folder, CGI);
+    let mut client = server.connect();
+    assert_eq!(client.get("/cgi-bin/body.sh").text(), "abc");
+    assert_eq!(client.get("/cgi-bin/empty.sh").text(), "");
+    assert_eq!(client.get("/cgi-bin/more.sh").text(), "abc");
+    let deadline = Instant::now() + DEADLINE;
+    for file in done {
+        while !file.exists() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert!(file.exists(), "{} is missing: its program was killed", file.display());
+    }
+}
+
 /// A background process keeps the output open, and never writes the rest of the announced body.
 #[test]
 fn a_response_that_lacks_announced_bytes_is_cut() {

@@ -100,32 +100,56 @@ fn websites_are_found_by_their_servers_and_php() {
         found("c.test", "/api/*", Some("8.2"), None, &["http://x:80", "https://y"]),
         found("d.test", "", Some("8.2"), Some("alice"), &[]),
         found("e.test", "", Some("unix:/run/php.sock"), None, &[]),
+        found("shop.test", "", Some("8"), None, &[]),
+        found("blog.test", "", Some("7.4"), Some("bob"), &[]),
+        found("z.test", "", Some("7"), Some("bob"), &[]),
     ])));
     let services = &model.services;
     assert_eq!(services.users_of_server("http://x"), ["c.test/api/*"]);
     assert_eq!(services.users_of_server("https://y:443"), ["c.test/api/*"]);
     assert_eq!(services.users_of_server("http://y"), [""; 0]);
-    let pools = ["8.2", "8.10", "8.2@alice", "9.0"];
-    assert_eq!(services.users_of_php("9.0", &pools), ["a.test"]);
-    assert_eq!(services.users_of_php("8.10", &pools), ["b.test"]);
-    assert_eq!(services.users_of_php("8.2", &pools), ["c.test/api/*"]);
-    assert_eq!(services.users_of_php("8.2@alice", &pools), ["d.test"]);
+    let pool = |(name, version, user): (&str, &str, Option<&str>)| PhpPoolSummary {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        user: user.map(str::to_owned),
+        ..PhpPoolSummary::default()
+    };
+    let pools = [
+        ("8.2", "8.2", None),
+        ("8.10", "8.10", None),
+        ("8.2@alice", "8.2", Some("alice")),
+        ("9.0", "9.0", None),
+        ("8.2/shop.test", "8.2", None),
+        ("8.2/shop.test#2", "8.2", None),
+        ("7.4@bob/blog.test", "7.4", Some("bob")),
+    ]
+    .map(pool);
+    for (pool, users) in pools.iter().zip([
+        &["c.test/api/*"][..],
+        &["b.test"],
+        &["d.test"],
+        &["a.test"],
+        &["shop.test"],
+        &["shop.test"],
+        // The pool is named after the first of the websites that use it.
+        &["blog.test", "z.test"],
+    ]) {
+        assert_eq!(services.users_of_php(pool, &pools), users, "{}", pool.name);
+    }
     assert_eq!(services.php_of("e.test"), Some("unix:/run/php.sock"));
     assert_eq!(services.php_of("f.test"), None);
     // A version is that of the configuration until the pools are known.
     assert_eq!(services.php_version("a.test"), Some("auto"));
-    let pool = |name: &str| PhpPoolSummary {
-        name: name.to_owned(),
-        ..PhpPoolSummary::default()
-    };
     model.report(Report::Php(Ok(PhpReport {
-        pools: pools.map(pool).into(),
+        pools: pools.into(),
         ..PhpReport::default()
     })));
     for (site, expected) in [
         ("a.test", Some("9.0")),
         ("b.test", Some("8.10")),
         ("d.test", Some("8.2")),
+        ("shop.test", Some("8.2")),
+        ("z.test", Some("7.4")),
         ("e.test", Some("unix:/run/php.sock")),
         ("f.test", None),
     ] {
