@@ -310,7 +310,7 @@ fn respond(
             if is_default {
                 return site.unneeded(directive, "paths without a route get 404 by themselves");
             }
-            // `deny = "all"` of the site. Routes that the directive does not reach get `deny = []`, so they stay open.
+            // Denies every client by a key of the site. In the routes of other blocks, `document::restore` cancels the key.
             site.settings.close(directive.line);
             return site.differs(directive, "clients get 403; a rule would also match the routes");
         }

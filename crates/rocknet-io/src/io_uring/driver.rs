@@ -121,6 +121,8 @@ impl Driver {
             return has_unsent;
         }
         let mut state = self.state.borrow_mut();
+        // Empties buffers of the ring whose data no task has received since the last turn, so that the kernel can fill
+        // them again.
         state.stash_filled();
         let mut entered = state.enter(wait && !has_unsent);
         let mut unsent = state.reap();
