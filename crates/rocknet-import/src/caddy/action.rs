@@ -300,12 +300,13 @@ fn respond(
     // A rule is applied before routes. A rule for every path would hide the routes of other `handle` blocks, and the
     // content of the site.
     let is_catch_all = patterns.iter().any(|pattern| pattern == "/*") && keys.is_empty();
-    const CONTENT: [&str; 5] = ["root", "proxy", "php", "redirects", "headers"];
+    const CONTENT: [&str; 4] = ["root", "proxy", "php", "redirects"];
     let has_content = CONTENT
         .iter()
         .any(|key| site.settings.has(key) || site.settings.has_map(key));
     if is_catch_all && (!site.routes.is_empty() || has_content) {
         if status >= 400 {
+            // PHP needs a root, too. Redirects leave the status of other paths at 404.
             let is_default = status == 404 && !site.settings.has("root") && !site.settings.has("proxy");
             if is_default {
                 return site.unneeded(directive, "paths without a route get 404 by themselves");

@@ -65,6 +65,23 @@ fn matchers_become_conditions() {
 }
 
 #[test]
+fn a_response_to_every_path_becomes_a_rule_unless_it_would_hide_others() {
+    for (site, expected) in [
+        ("header X-A b\nrespond ok", &["respond = 200; body = 'ok'"][..]),
+        ("header X-A b\nrespond 403", &["respond = 403"]),
+        ("root * /srv\nfile_server\nrespond ok", &[]),
+        (
+            "handle /a {\nreverse_proxy 127.0.0.1:9000\n}\nhandle {\nrespond ok\n}",
+            &[],
+        ),
+    ] {
+        let text = format!("a.test {{\n{site}\n}}\n");
+        let import = import(Language::Caddy, "Caddyfile", &text).unwrap();
+        assert_eq!(rules(&import), expected, "{site}\n{}", import.toml);
+    }
+}
+
+#[test]
 fn refusals_apply_to_rewritten_paths() {
     let import = translated("respond /secret/* 403\nrewrite /a /secret/a");
     assert_eq!(

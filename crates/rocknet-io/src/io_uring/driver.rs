@@ -116,6 +116,7 @@ impl Driver {
     /// Implements [`Driver::turn`], and [`Driver::turn_and_wait`] if `wait` is true.
     pub(super) fn turn_with(&self, wait: bool) -> bool {
         self.steps.set(0);
+        // True if sockets did not accept all bytes. The tasks that take the rest back were then woken.
         let has_unsent = write_batch::flush_current_thread();
         if self.failed.get() {
             return has_unsent;
@@ -317,7 +318,8 @@ impl Driver {
             return Poll::Ready(Ok(got));
         }
         if slot.end.is_some() && slot.pending_write.is_some() {
-            // The caller may drop the link after the end of the stream, so batched writes must be sent first.
+            // The caller may drop the link after the end of the stream, and `release` discards bytes that the socket does
+            // not accept. Therefore, the batched write is sent first, so that the caller takes such bytes back.
             drop(state);
             self.flush(index);
             return self.poll_receive(context, index, buffer);

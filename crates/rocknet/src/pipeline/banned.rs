@@ -1,5 +1,5 @@
 //! Refuses requests of banned clients: those on connections that were accepted before the ban, and those that a trusted
-//! proxy forwards. Also refuses logins of a client beyond those that lead to a ban.
+//! proxy forwards. Also refuses a login of a client whose logins in progress would lead to a ban if all of them failed.
 
 use std::rc::Rc;
 
