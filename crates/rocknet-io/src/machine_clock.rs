@@ -2,8 +2,8 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the nanoseconds of the monotonic clock that all processes of the machine share. It advances like
-/// [`uptime`](crate::uptime::uptime), and stands still while the machine is suspended.
+/// Returns the nanoseconds of the monotonic clock that all processes of the machine share. It stands still while the
+/// machine is suspended, except on Apple systems.
 pub fn machine_uptime_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

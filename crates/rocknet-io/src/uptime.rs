@@ -1,9 +1,10 @@
 //! Monotonic clock of the process, which counts from its first reading.
 
-#[cfg(unix)]
+// On Apple systems, the monotonic clock of the machine does not stand still while the machine is suspended.
+#[cfg(all(unix, not(target_vendor = "apple")))]
 #[path = "uptime/unix.rs"]
 mod system;
-#[cfg(not(unix))]
+#[cfg(any(not(unix), target_vendor = "apple"))]
 #[path = "uptime/portable.rs"]
 mod system;
 

@@ -297,6 +297,10 @@ fn a_thread_that_is_about_to_wait_gets_the_signal_to_close() {
         while shared.closes_in().is_none() && Instant::now() < until {
             thread::yield_now();
         }
+        assert!(
+            shared.closes_in().is_none(),
+            "the time is set without the lock of the log"
+        );
         let begun = Instant::now();
         let mut log = log;
         while shared.closes_in().is_none() {

@@ -33,7 +33,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     let mut rewrites = RewriteBlock::default();
     let mut tls = ApacheTls::default();
     let mut scope = ApacheScope::new(context);
-    // A file without hosts is read like an `.htaccess`: its rules are those of a folder.
+    // A file without a `<VirtualHost>` is taken for an `.htaccess`, in which the rules are those of a folder.
     rewrites.is_in_folder = block.is_none();
     // Apache applies first each `RewriteRule` of the host (stage `Site`), then the refusals of sections, then each
     // `RewriteRule` of a folder (stage `Rewrite`). The refusals get the stage `Expression`; another one between `Site`

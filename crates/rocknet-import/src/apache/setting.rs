@@ -191,9 +191,11 @@ impl<'c> ApacheScope<'c> {
         let has = |name: &str| options.iter().any(|option| option.eq_ignore_ascii_case(name));
         // Options without a sign replace all inherited ones.
         let replaces = options.iter().any(|option| !option.starts_with(['+', '-']));
-        if has("indexes") || has("+indexes") || has("all") {
+        if has("-indexes") {
+            self.settings.set("browse", Value::Flag(false), line);
+        } else if has("indexes") || has("+indexes") || has("all") {
             self.settings.set("browse", Value::Flag(true), line);
-        } else if has("-indexes") || replaces {
+        } else if replaces {
             self.settings.set("browse", Value::Flag(false), line);
         }
         for option in options {

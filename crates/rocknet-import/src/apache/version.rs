@@ -7,43 +7,84 @@ use crate::directive::Directive;
 /// First version of Apache 2.4 for general use.
 const FIRST: [u32; 3] = [2, 4, 1];
 
-/// Number of the last release of Apache 2.4. It counts as later than any release that a configuration names.
+/// Highest number of a release that a configuration can name. It leaves room for future releases.
+const MAX_NAMED: u32 = 99;
+
+/// Stands for the last release of Apache 2.4. It counts as later than any release that a configuration names.
 const LAST: [u32; 3] = [2, 4, 999];
+
+/// Test of an `<IfVersion>`.
+struct VersionTest<'s> {
+    operator: &'s str,
+    bound: Bound,
+    is_negated: bool,
+}
+
+/// Right side of a test.
+enum Bound {
+    Version([u32; 3]),
+    Expression(RegexPattern),
+}
 
 /// Returns true if an `<IfVersion>` applies to the last release of Apache 2.4.
 pub(super) fn is_last(section: &Directive) -> bool {
-    applies(section, LAST).unwrap_or(false)
+    VersionTest::of(section).is_some_and(|test| test.applies(LAST))
 }
 
 /// Returns true if an `<IfVersion>` applies to no release of Apache 2.4, so that its directives have no effect there.
 pub(super) fn is_other(section: &Directive) -> bool {
-    [FIRST, LAST].map(|version| applies(section, version)) == [Some(false); 2]
+    let Some(test) = VersionTest::of(section) else {
+        return false;
+    };
+    // A test may name one release, or an expression for a few.
+    let mut releases = (FIRST[2]..=MAX_NAMED).chain([LAST[2]]).map(|release| [2, 4, release]);
+    !releases.any(|version| test.applies(version))
 }
 
-/// Returns the result of a test for a version; `None` if the test has no valid form.
-fn applies(section: &Directive, version: [u32; 3]) -> Option<bool> {
-    let words = section.words();
-    let (operator, bound) = match words[..] {
-        [operator, bound] => (operator, bound),
-        [bound] => ("=", bound),
-        _ => return None,
-    };
-    let (operator, is_negated) = match operator.strip_prefix('!') {
-        Some(operator) => (operator, true),
-        None => (operator, false),
-    };
-    let quoted = bound.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
-    let result = match (operator, quoted) {
-        ("~", _) => matches(bound, version)?,
-        ("=" | "==", Some(expression)) => matches(expression, version)?,
-        ("=" | "==", None) => version == parsed(bound)?,
-        (">", _) => version > parsed(bound)?,
-        (">=", _) => version >= parsed(bound)?,
-        ("<", _) => version < parsed(bound)?,
-        ("<=", _) => version <= parsed(bound)?,
-        _ => return None,
-    };
-    Some(result != is_negated)
+impl<'s> VersionTest<'s> {
+    /// Reads the test of a section; `None` if it has no valid form.
+    fn of(section: &'s Directive) -> Option<VersionTest<'s>> {
+        let words = section.words();
+        let (operator, bound) = match words[..] {
+            [operator, bound] => (operator, bound),
+            [bound] => ("=", bound),
+            _ => return None,
+        };
+        let (operator, is_negated) = match operator.strip_prefix('!') {
+            Some(operator) => (operator, true),
+            None => (operator, false),
+        };
+        let quoted = bound.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        let expression = |text: &str| RegexPattern::new(text, false).ok().map(Bound::Expression);
+        let bound = match (operator, quoted) {
+            ("~", _) => expression(bound)?,
+            ("=" | "==", Some(quoted)) => expression(quoted)?,
+            ("=" | "==" | ">" | ">=" | "<" | "<=", _) => Bound::Version(parsed(bound)?),
+            _ => return None,
+        };
+        Some(VersionTest {
+            operator,
+            bound,
+            is_negated,
+        })
+    }
+
+    fn applies(&self, version: [u32; 3]) -> bool {
+        let result = match &self.bound {
+            Bound::Expression(regex) => {
+                let text = version.map(|number| number.to_string()).join(".");
+                regex.matches(text.as_bytes())
+            }
+            Bound::Version(bound) => match self.operator {
+                ">" => version > *bound,
+                ">=" => version >= *bound,
+                "<" => version < *bound,
+                "<=" => version <= *bound,
+                _ => version == *bound,
+            },
+        };
+        result != self.is_negated
+    }
 }
 
 /// Returns the numbers of a version, with 0 for those that are missing, as in Apache.
@@ -54,12 +95,6 @@ fn parsed(text: &str) -> Option<[u32; 3]> {
         *version.get_mut(at)? = part.parse().ok()?;
     }
     Some(version)
-}
-
-fn matches(expression: &str, version: [u32; 3]) -> Option<bool> {
-    let text = version.map(|number| number.to_string()).join(".");
-    let regex = RegexPattern::new(expression, false).ok()?;
-    Some(regex.matches(text.as_bytes()))
 }
 
 #[cfg(test)]
@@ -79,7 +114,9 @@ mod tests {
             ("!>= 2.4", false, true),
             (">= 2.4.26", true, false),
             ("< 2.4.26", false, false),
-            ("2.4.10", false, true),
+            ("2.4.10", false, false),
+            ("= 2.4.200", false, true),
+            ("~ ^2\\.4\\.5", false, false),
             ("= 2.2", false, true),
             ("~ ^2\\.4", true, false),
             ("= /^2\\.2/", false, true),

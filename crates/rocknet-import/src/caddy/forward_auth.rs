@@ -151,7 +151,8 @@ pub(super) fn proxy_fields(site: &[Directive]) -> Vec<String> {
 }
 
 /// Adds the names that `copy_headers` gives to fields to `names`, and the words of all other directives to `words`, all
-/// in lower case.
+/// in lower case. The names also become words if the block of the directive does not pass its requests on: a proxy
+/// outside of the block does not set the field, so the client could.
 fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>) {
     for directive in block {
         if directive.is("copy_headers") {
@@ -161,6 +162,15 @@ fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>
         }
         words.push(directive.name.to_ascii_lowercase());
         words.extend(directive.lowercase_words());
+        let passes_all = |inner: &Directive| inner.is("reverse_proxy") && !inner.argument(0).starts_with(['@', '/']);
+        if !directive.children().iter().any(passes_all) {
+            let queries = directive.children().iter().filter(|inner| inner.is("forward_auth"));
+            let lists = queries
+                .flat_map(|query| query.children())
+                .filter(|inner| inner.is("copy_headers"));
+            let renamed = lists.flat_map(|list| copied(list)).filter(|(from, to)| from != to);
+            words.extend(renamed.map(|(_, to)| to.to_ascii_lowercase()));
+        }
         collect(directive.children(), names, words);
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct PathMatcher {
     pub clients: Option<(Vec<String>, bool)>,
     /// Reason why the matcher cannot be translated; `None` if it can.
     pub error: Option<String>,
-    /// Difference between the paths that the patterns and the matcher match, if there is one.
+    /// Difference between the paths of `patterns` and those that Caddy's matcher matches, if there is one.
     pub difference: Option<&'static str>,
 }
 

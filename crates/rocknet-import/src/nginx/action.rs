@@ -71,15 +71,17 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
     // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
-    // RockNet refuses other placeholders in the host of a target, and text after `{target}`. The values of `{target}`
-    // and `{path}` begin with a slash, so they may follow the host directly.
+    // RockNet refuses other placeholders in the host of a target, text after `{target}`, and a query of the target beside
+    // that of `{target}`. The values of `{target}` and `{path}` begin with a slash, so they may follow the host directly.
     let authority = target
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
     let plain = ["{host}", "{authority}", "{target}", "{path}"]
         .iter()
         .fold(authority.to_owned(), |rest, placeholder| rest.replace(placeholder, ""));
-    if plain.contains('{') || target.contains("{target}") && !target.ends_with("{target}") {
+    let in_path = |part: &str| part.split_once('?').is_some_and(|(path, _)| path.contains("{target}"));
+    let is_inside = target.contains("{target}") && !target.ends_with("{target}") || in_path(&target);
+    if plain.contains('{') || is_inside {
         return None;
     }
     let is_target = ["/", "http://", "https://", "{target}", "{path}"]

@@ -95,6 +95,27 @@ fn renamed_fields_that_others_use_close_the_place() {
 }
 
 #[test]
+fn renamed_fields_of_a_block_without_a_proxy_close_it() {
+    let renamed = forward("copy_headers X-User>Remote-User");
+    // The proxy of the site does not set the field, so clients could.
+    for (block, is_refused) in [
+        (format!("route /app/* {{\n{renamed}\n}}\nreverse_proxy b:1"), true),
+        (
+            format!("route /app/* {{\n{renamed}\nreverse_proxy @x b:1\n}}\nreverse_proxy b:1"),
+            true,
+        ),
+        (
+            format!("route /app/* {{\n{renamed}\nreverse_proxy b:1\n}}\nreverse_proxy b:2"),
+            false,
+        ),
+    ] {
+        let import = translated("debug", &block);
+        assert_eq!(is_closed(&import), is_refused, "{block}\n{}", import.toml);
+        assert_eq!(has_note(&import, "renames a field"), is_refused, "{:?}", import.notes);
+    }
+}
+
+#[test]
 fn proxies_that_an_authority_trusts_are_those_of_the_server() {
     let trusting = |ranges: &str| format!("{}\nreverse_proxy b:1", forward(&format!("trusted_proxies {ranges}")));
     let servers = "servers {\ntrusted_proxies static 10.0.0.0/8 192.0.2.1\n}";

@@ -65,9 +65,11 @@ fn sections_of_versions_are_those_of_apache_2_4() {
         import.notes
     );
     // The release is unknown, so the section may restrict access.
-    let import =
-        translated_apache("<IfVersion < 2.4.26>\n<Location /a>\nRequire all denied\n</Location>\n</IfVersion>");
-    assert!(is_any_weakened(&import), "{:?}", import.notes);
+    for test in ["< 2.4.26", "= 2.4.57", "~ ^2\\.4\\.5"] {
+        let text = format!("<IfVersion {test}>\n<Location /a>\nRequire all denied\n</Location>\n</IfVersion>");
+        let import = translated_apache(&text);
+        assert!(is_any_weakened(&import), "{test}: {:?}", import.notes);
+    }
 }
 
 #[test]
@@ -76,6 +78,7 @@ fn sections_replace_settings_of_their_host() {
         ("Options Indexes", "Options -Indexes", "", "browse"),
         ("Options Indexes", "Options FollowSymLinks", "", "browse"),
         ("Options Indexes", "Options None", "", "browse"),
+        ("Options Indexes", "Options All -Indexes", "", "browse"),
         (
             "Options Indexes",
             "Options +FollowSymLinks",
