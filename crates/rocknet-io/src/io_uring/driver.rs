@@ -128,7 +128,8 @@ impl Driver {
         let mut entered = state.enter(wait && !has_unsent);
         let mut unsent = state.reap();
         while entered.is_ok() && state.kernel.has_overflow() {
-            // The overflow may contain failed sends, which must be processed before their writes are cleared below.
+            // A send does not wait, so each one ends within `enter`. The overflow may contain failed ones, which must be
+            // processed before their writes are cleared below.
             entered = state.enter(false);
             unsent += state.reap();
         }

@@ -52,8 +52,8 @@ impl Bans {
         self.logins.give_back(login, self.elapsed());
     }
 
-    /// Returns the key of a client in the table of logins, and a rate that permits the failed logins before a ban and
-    /// the one that causes the ban. `None` if failed logins of the client lead to no ban.
+    /// Returns the key of a client in the table of logins, and the rate that permits one login more than may fail without
+    /// a ban. `None` if failed logins of the client lead to no ban.
     fn login_rate(&self, client: Client) -> Option<(u64, Rate)> {
         let Client::Ip { address, .. } = client else {
             return None;
@@ -61,6 +61,6 @@ impl Bans {
         let rules = self.rules();
         let (settings, rate) = rules.rate(Offence::Login)?;
         let is_counted = !settings.dry_run && !rules.is_exempt(address);
-        is_counted.then(|| (self.seed.of_client(client_network(address)), rate.all))
+        is_counted.then(|| (self.seed.of_client(client_network(address)), rate.up_to_ban))
     }
 }

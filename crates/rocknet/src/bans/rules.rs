@@ -28,7 +28,7 @@ pub struct ActiveRate {
     /// Rate of the offences before the one that leads to a ban; `None` if the first one does.
     pub admitted: Option<Rate>,
     /// Rate of the offences up to the one that leads to a ban.
-    pub all: Rate,
+    pub up_to_ban: Rate,
     /// The rate as configured.
     written: OffenceRate,
 }
@@ -109,7 +109,7 @@ impl ActiveRate {
         let window = u64::try_from(written.window.as_nanos()).unwrap_or(u64::MAX);
         let interval = window / u64::from(written.count.max(1));
         ActiveRate {
-            all: Rate::new(interval, written.count.max(1), None),
+            up_to_ban: Rate::new(interval, written.count.max(1), None),
             admitted: (written.count > 1).then(|| Rate::new(interval, written.count - 1, None)),
             written,
         }

@@ -77,7 +77,7 @@ impl Bans {
         let rules = self.rules();
         let of_offence = |offence: Offence| {
             let (_, rate) = rules.rate(offence)?;
-            let (name, capacity) = (rate.name(offence), rate.all.capacity());
+            let (name, capacity) = (rate.name(offence), rate.up_to_ban.capacity());
             Some((OFFENCES, &self.rates[offence as usize], name, capacity))
         };
         let mut tables: Vec<_> = Offence::ALL.into_iter().filter_map(of_offence).collect();
@@ -86,7 +86,7 @@ impl Bans {
                 LOGINS,
                 self.logins.table(),
                 rate.name(Offence::Login),
-                rate.all.capacity(),
+                rate.up_to_ban.capacity(),
             ));
         }
         tables
