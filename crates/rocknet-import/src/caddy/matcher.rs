@@ -160,7 +160,7 @@ impl PathMatcher {
         }
     }
 
-    /// Reads the conditions of `not`, which must not all hold.
+    /// Reads the conditions of `not`. A request matches unless all of them hold together.
     fn negate(&mut self, directive: &Directive, inner: &[Directive]) {
         let mut matcher = PathMatcher::default();
         for condition in inner {
@@ -182,6 +182,7 @@ impl PathMatcher {
             self.clients = Some((clients.clone(), !is_negated));
             return;
         }
+        // The conditions become one `unless`, which cannot contain another `unless`.
         let has_other_clients = matches!(matcher.clients, Some((_, true)));
         let is_positive = !has_other_clients && !matcher.conditions.iter().any(|condition| condition.is_negated);
         match matcher.keys().filter(|keys| is_positive && !keys.is_empty()) {
