@@ -242,6 +242,7 @@ fn rewrite(directive: &Directive, words: &[&str], mut keys: Vec<(&'static str, V
         Some(start) if is_whole && start.starts_with('/') => format!("{}/{{*}}", start.trim_end_matches('/')),
         _ => target.clone(),
     };
+    // RockNet adds the query of the request by itself.
     let target = target.strip_suffix("?{query}").unwrap_or(&target).to_owned();
     if !has_only_captures(&target, &keys) {
         return site.skip(directive, "a placeholder of the target has no counterpart: write rules");
@@ -306,7 +307,8 @@ fn respond(
         .any(|key| site.settings.has(key) || site.settings.has_map(key));
     if is_catch_all && (!site.routes.is_empty() || has_content) {
         if status >= 400 {
-            // PHP needs a root, too. Redirects leave the status of other paths at 404.
+            // Of `CONTENT`, only `root` and `proxy` serve other paths: PHP has a `root` beside it, and `redirects` serve
+            // only their own.
             let is_default = status == 404 && !site.settings.has("root") && !site.settings.has("proxy");
             if is_default {
                 return site.unneeded(directive, "paths without a route get 404 by themselves");

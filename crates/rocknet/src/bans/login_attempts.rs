@@ -52,8 +52,8 @@ impl Bans {
         self.logins.give_back(login, self.elapsed());
     }
 
-    /// Returns the key of a client in the table of logins, and the rate that permits one login more than may fail without
-    /// a ban. `None` if failed logins of the client lead to no ban.
+    /// Returns the key of a client in the table of logins, and the rate by which the table counts
+    /// (`ActiveRate::up_to_ban`). `None` if failed logins of the client lead to no ban.
     fn login_rate(&self, client: Client) -> Option<(u64, Rate)> {
         let Client::Ip { address, .. } = client else {
             return None;
