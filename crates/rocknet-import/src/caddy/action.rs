@@ -307,8 +307,8 @@ fn respond(
         .any(|key| site.settings.has(key) || site.settings.has_map(key));
     if is_catch_all && (!site.routes.is_empty() || has_content) {
         if status >= 400 {
-            // Of `CONTENT`, only `root` and `proxy` serve other paths: PHP has a `root` beside it, and `redirects` serve
-            // only their own.
+            // Without a root and a proxy, RockNet responds with 404 to all paths that have no route. PHP has a root, and
+            // redirects concern only their own paths.
             let is_default = status == 404 && !site.settings.has("root") && !site.settings.has("proxy");
             if is_default {
                 return site.unneeded(directive, "paths without a route get 404 by themselves");
