@@ -50,8 +50,8 @@ pub struct Upstream {
     pub host: Host,
     /// True if connections use TLS.
     pub is_secure: bool,
-    /// True if requests use only HTTP/2, without a fallback to HTTP/1.1: without TLS by prior knowledge (RFC 9113 §3.3),
-    /// and with TLS because ALPN offers no other protocol.
+    /// True if requests use only HTTP/2, without a fallback to HTTP/1.1: without TLS by prior knowledge (RFC 9113
+    /// §3.3), and with TLS because ALPN offers no other protocol.
     pub http2: bool,
     /// Version of the PROXY protocol header that is sent at the beginning of connections; `None`: no header.
     pub proxy_protocol: Option<ProxyProtocol>,

@@ -199,8 +199,8 @@ struct ReaperEntry {
 }
 
 impl Drop for ReaperEntry {
-    /// Kills a process that has not been reaped. This happens only when the server is being stopped: at the deadline, and
-    /// if the process was added after the thread had ended.
+    /// Kills a process that has not been reaped. This happens only when the server is being stopped: at the deadline,
+    /// and if the process was added after the thread had ended.
     fn drop(&mut self) {
         if !self.has_ended {
             self.killed.store(true, Ordering::Release);

@@ -352,8 +352,8 @@ impl Backend {
     /// Called when a response has begun; closes the circuit breaker.
     pub fn succeeded(&self) {
         if self.breaker_has_state.load(Ordering::Relaxed) {
-            // The flag is stored before the lock is released. Otherwise it could overwrite that of a failure in between,
-            // and an open circuit would block no request.
+            // The flag is stored before the lock is released. Otherwise it could overwrite that of a failure in
+            // between, and an open circuit would block no request.
             let mut breaker = lock(&self.breaker);
             let was_open = breaker.succeeded();
             self.breaker_has_state.store(false, Ordering::Relaxed);

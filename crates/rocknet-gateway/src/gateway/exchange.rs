@@ -426,8 +426,8 @@ impl BackendExchange {
         match &self.keep_alive {
             Some((backend, max_idle)) if is_reusable => backend.put_idle(connection, *max_idle),
             Some(_) => {}
-            // `into_idle` releases a program, so that it may run on for a moment after its complete response, even if it
-            // has not read its input or closed its output. A connection is closed.
+            // `into_idle` releases a program, so that it may run on for a moment after its complete response, even if
+            // it has not read its input or closed its output. A connection is closed.
             None => drop(connection.socket.into_idle()),
         }
     }

@@ -161,9 +161,9 @@ fn plain_address(address: &str) -> &str {
     address.strip_suffix(port).unwrap_or(address)
 }
 
-/// Returns how likely a website uses a pool; `None` if its version or account differs. A website uses a pool that is named
-/// after it, such as `8.2/shop.example`, else the newest. Of these, one without settings of its own is more likely than
-/// one that is named after another website.
+/// Returns how likely a website uses a pool; `None` if its version or account differs. A website uses a pool that is
+/// named after it, such as `8.2/shop.example`, else the newest. Of these, one without settings of its own is more
+/// likely than one that is named after another website.
 fn pool_rank(pool: &PhpPoolSummary, found: &SiteUse) -> Option<(bool, Vec<u32>, bool)> {
     let wanted = found.php.as_deref()?;
     let is_version = wanted == "auto"

@@ -132,8 +132,8 @@ fn lines(model: &Model, checks: &[DoctorCheck]) -> Vec<Line> {
     lines
 }
 
-/// Splits the text of a check. The server appends the reason and the remedy to the finding, which may begin with the place
-/// and a colon: `shop.test: does not resolve (not found): add a record`.
+/// Splits the text of a check. The server appends the reason and the remedy to the finding, which may begin with the
+/// place and a colon: `shop.test: does not resolve (not found): add a record`.
 fn finding_and_remedy(check: &DoctorCheck) -> (&str, &str) {
     let place = check.place.as_deref().filter(|place| check.found.starts_with(place));
     let start = place.map_or(0, str::len);

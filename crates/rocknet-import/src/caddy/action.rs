@@ -307,13 +307,14 @@ fn respond(
         .any(|key| site.settings.has(key) || site.settings.has_map(key));
     if is_catch_all && (!site.routes.is_empty() || has_content) {
         if status >= 400 {
-            // Without a root and a proxy, RockNet responds with 404 to all paths that have no route. PHP has a root, and
-            // redirects concern only their own paths.
+            // Without a root and a proxy, RockNet responds with 404 to all paths that have no route. PHP has a root,
+            // and redirects concern only their own paths.
             let is_default = status == 404 && !site.settings.has("root") && !site.settings.has("proxy");
             if is_default {
                 return site.unneeded(directive, "paths without a route get 404 by themselves");
             }
-            // Denies every client by a key of the site. In the routes of other blocks, `document::restore` cancels the key.
+            // Denies every client by a key of the site. In the routes of other blocks, `document::restore` cancels the
+            // key.
             site.settings.close(directive.line);
             return site.differs(directive, "clients get 403; a rule would also match the routes");
         }

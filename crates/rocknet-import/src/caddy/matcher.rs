@@ -18,8 +18,8 @@ pub(super) struct PathMatcher {
     /// Patterns of paths; empty for every path.
     pub patterns: Vec<String>,
     /// Patterns that are added to `patterns` for directives that restrict access. Caddy's matcher `/api*` also matches
-    /// `/api2`, which its authors rarely mean, so `patterns` has only `/api` and `/api/*` for it. A restriction must not
-    /// become weaker, so `/api*` is kept here.
+    /// `/api2`, which its authors rarely mean, so `patterns` has only `/api` and `/api/*` for it. A restriction must
+    /// not become weaker, so `/api*` is kept here.
     pub beginnings: Vec<String>,
     pub hosts: Vec<String>,
     /// Conditions other than paths and hosts.

@@ -71,8 +71,9 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
     // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
-    // RockNet refuses other placeholders in the host of a target, text after `{target}`, and a query of the target beside
-    // that of `{target}`. The values of `{target}` and `{path}` begin with a slash, so they may follow the host directly.
+    // RockNet refuses other placeholders in the host of a target, text after `{target}`, and a query of the target
+    // beside that of `{target}`. The values of `{target}` and `{path}` begin with a slash, so they may follow the host
+    // directly.
     let authority = target
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));

@@ -128,8 +128,8 @@ impl Driver {
         let mut entered = state.enter(wait && !has_unsent);
         let mut unsent = state.reap();
         while entered.is_ok() && state.kernel.has_overflow() {
-            // A send does not wait, so each one ends within `enter`. The overflow may contain failed ones, which must be
-            // processed before their writes are cleared below.
+            // A send does not wait, so each one ends within `enter`. The overflow may contain failed ones, which must
+            // be processed before their writes are cleared below.
             entered = state.enter(false);
             unsent += state.reap();
         }
@@ -319,8 +319,8 @@ impl Driver {
             return Poll::Ready(Ok(got));
         }
         if slot.end.is_some() && slot.pending_write.is_some() {
-            // The caller may drop the link after the end of the stream, and `release` discards bytes that the socket does
-            // not accept. Therefore, the batched write is sent first, so that the caller takes such bytes back.
+            // The caller may drop the link after the end of the stream, and `release` discards bytes that the socket
+            // does not accept. Therefore, the batched write is sent first, so that the caller takes such bytes back.
             drop(state);
             self.flush(index);
             return self.poll_receive(context, index, buffer);

@@ -58,8 +58,8 @@ impl BodyWriter {
         self.unsent > 0
     }
 
-    /// Accounts for `size` bytes that the caller is about to send. If the body is chunked, writes the chunk header before
-    /// them. For a size of 0, `chunk_head` writes nothing, because such a chunk would end the body.
+    /// Accounts for `size` bytes that the caller is about to send. If the body is chunked, writes the chunk header
+    /// before them. For a size of 0, `chunk_head` writes nothing, because such a chunk would end the body.
     pub(crate) fn begin(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self.kind {
             BodyKind::Empty if size > 0 => return Err(EncodeError::BodyForbidden),

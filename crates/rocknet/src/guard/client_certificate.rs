@@ -60,8 +60,8 @@ impl Authenticator for CertificateGuard {
     }
 
     fn admit_cached(&self, context: &GuardContext<'_>) -> Option<Option<Arc<str>>> {
-        // The slow path adds the fields of `headers`. Without such fields, the identity that `decide` makes matters only
-        // to applications, and a response of the worker cache needs no application.
+        // The slow path adds the fields of `headers`. Without such fields, the identity that `decide` makes matters
+        // only to applications, and a response of the worker cache needs no application.
         self.user(context).ok().filter(|_| self.names.is_empty())
     }
 
