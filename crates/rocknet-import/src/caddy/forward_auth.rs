@@ -168,7 +168,7 @@ fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>
             let lists = queries
                 .flat_map(|query| query.children())
                 .filter(|inner| inner.is("copy_headers"));
-            let renamed = lists.flat_map(|list| copied(list)).filter(|(from, to)| from != to);
+            let renamed = lists.flat_map(copied).filter(|(from, to)| from != to);
             words.extend(renamed.map(|(_, to)| to.to_ascii_lowercase()));
         }
         collect(directive.children(), names, words);
