@@ -231,7 +231,16 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     }
     let flight = match cached.responses.flights.join(&key, now_ms) {
         Joined::Leads(leader) => {
-            if may_be_on_disk {
+            // Another request for the key may have ended between the lookup above and this one's becoming the leader.
+            // Its response is in memory now.
+            match cached.look_up(&key, &request, &services) {
+                Found::Usable(stored, is_stale) => {
+                    leader.land(Arc::clone(&stored));
+                    return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory);
+                }
+                Found::Missing(why, stale) => (reason, stored) = (why, stale),
+            }
+            if stored.is_none() && may_be_on_disk {
                 let is_current = || !leader.is_invalidated();
                 match disk_lookup::look_up(&cached, &key, &request, &services, is_current).await {
                     Some(Found::Usable(stored, is_stale)) => {
