@@ -46,6 +46,11 @@ impl Held {
         self.0.borrow_mut().push(Box::new(value));
     }
 
+    /// Returns true if no value is kept.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
     /// Takes all values.
     pub fn take(&self) -> Held {
         Held(RefCell::new(self.0.take()))
@@ -192,8 +197,8 @@ pub trait Guard: Send + Sync {
     }
 
     /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
-    /// the request. `ends_at_once`: true if the request ends before the worker continues, so that nothing has to be
-    /// kept in [`GuardContext::held`] until its end. Returns a value for [`Guard::uncount_cached`]. If the result is
+    /// the request. `ends_at_once`: true if the response is so small that the system usually takes it at once, so that
+    /// nothing has to be kept in [`GuardContext::held`]. Returns a value for [`Guard::uncount_cached`]. If the result is
     /// `None`, nothing was counted, and the caller has to use [`Guard::check`].
     fn count_cached(&self, _context: &GuardContext<'_>, _ends_at_once: bool) -> Option<u32> {
         Some(0)

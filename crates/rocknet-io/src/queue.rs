@@ -2,6 +2,7 @@
 
 mod segment;
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::IoSlice;
@@ -51,6 +52,8 @@ pub struct SendQueue {
     segments: VecDeque<Segment>,
     /// Bytes in `segments`, including files and pipes.
     queued: u64,
+    /// Values that are dropped once the queue is empty.
+    kept: Vec<Rc<dyn Any>>,
 }
 
 /// Creates a queue whose buffer contains the given bytes.
@@ -141,6 +144,20 @@ impl SendQueue {
         }
     }
 
+    /// Keeps a value until all data of the queue has been sent or discarded, such as a permit that a client occupies
+    /// while it receives its response. If the queue is empty, the value is dropped at once.
+    pub fn keep_until_sent(&mut self, value: Rc<dyn Any>) {
+        if !self.is_empty() {
+            self.kept.push(value);
+        }
+    }
+
+    /// Returns true if the queue keeps a value until its data has been sent.
+    #[inline]
+    pub fn keeps_values(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     /// Puts bytes back at the front of the queue, after a batched write could not send them.
     pub fn put_back(&mut self, bytes: Vec<u8>) {
         self.segment_written();
@@ -153,6 +170,7 @@ impl SendQueue {
         self.written.clear();
         self.segments.clear();
         (self.segmented, self.sent, self.queued) = (0, 0, 0);
+        self.kept.clear();
     }
 
     /// Releases the buffer's memory beyond `bytes`, if the queue is empty.
@@ -166,7 +184,10 @@ impl SendQueue {
     /// Moves all unsent data into a new queue, which a connection can store. Empties this queue but keeps its buffer
     /// for reuse.
     pub fn take_rest(&mut self) -> SendQueue {
-        let mut rest = SendQueue::default();
+        let mut rest = SendQueue {
+            kept: std::mem::take(&mut self.kept),
+            ..SendQueue::default()
+        };
         if self.segments.is_empty() {
             rest.written.extend_from_slice(&self.written[self.sent..]);
         } else {
@@ -283,7 +304,7 @@ impl SendQueue {
     }
 
     /// Moves the bytes of another queue to the end of this one. The other queue must have no segments, because their
-    /// data would be discarded.
+    /// data would be discarded. Its kept values are dropped.
     #[cfg(unix)]
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(bytes) = other.contiguous() {
@@ -330,6 +351,7 @@ impl SendQueue {
             if self.sent == self.written.len() {
                 self.written.clear();
                 (self.segmented, self.sent) = (0, 0);
+                self.kept.clear();
             }
             return;
         }
@@ -348,6 +370,7 @@ impl SendQueue {
         if self.segmented == self.written.len() {
             self.written.clear();
             (self.segmented, self.sent) = (0, 0);
+            self.kept.clear();
         } else {
             self.sent = self.segmented;
         }

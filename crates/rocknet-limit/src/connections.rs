@@ -56,8 +56,8 @@ impl ConnectionTable {
         })
     }
 
-    /// Returns true if a key has fewer than `max` requests in progress. A request that ends at once needs no permit,
-    /// because its response is queued as a whole. The time in which the client receives the response does not count.
+    /// Returns true if a key has fewer than `max` requests in progress. For requests that end at once and need no
+    /// permit, because the system takes their small responses immediately.
     #[inline]
     pub fn has_room(&self, key: u64, max: u32) -> bool {
         self.of_key(key) < max

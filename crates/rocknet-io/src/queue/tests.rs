@@ -57,6 +57,41 @@ fn keeps_order_when_sent_in_parts() {
 }
 
 #[test]
+fn a_value_is_kept_until_all_data_has_been_sent() {
+    let body: SharedBytes = Rc::new(vec![b's'; COPY_BELOW]);
+    for has_segments in [false, true] {
+        for is_moved in [false, true] {
+            let value = Rc::new(());
+            let mut queue = SendQueue::default();
+            queue.keep_until_sent(Rc::clone(&value) as Rc<dyn Any>);
+            assert_eq!(Rc::strong_count(&value), 1, "an empty queue keeps nothing");
+            queue.buffer().extend_from_slice(b"head");
+            if has_segments {
+                queue.push_shared(&body, 0, COPY_BELOW);
+            }
+            queue.keep_until_sent(Rc::clone(&value) as Rc<dyn Any>);
+            queue.buffer().extend_from_slice(b"later");
+            if is_moved {
+                queue = queue.take_rest();
+            }
+            let length = queue.len() as usize;
+            queue.advance(3);
+            queue.advance(length - 4);
+            assert!(queue.keeps_values());
+            assert_eq!(Rc::strong_count(&value), 2, "one byte is left");
+            queue.advance(1);
+            assert!(!queue.keeps_values());
+            assert_eq!(Rc::strong_count(&value), 1, "everything was sent");
+        }
+    }
+    let value = Rc::new(());
+    let mut queue = SendQueue::from(b"head".to_vec());
+    queue.keep_until_sent(Rc::clone(&value) as Rc<dyn Any>);
+    queue.clear();
+    assert_eq!(Rc::strong_count(&value), 1, "the data was discarded");
+}
+
+#[test]
 fn appending_while_sending_keeps_order() {
     let mut queue = SendQueue::default();
     queue.buffer().extend_from_slice(b"hello ");

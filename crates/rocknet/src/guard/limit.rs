@@ -172,7 +172,8 @@ impl ActiveAmount {
 
 impl LimitGuard {
     /// Counts a request in all limits. If one of them refuses it, none has counted it. `may_wait`: true if the request
-    /// can wait. `ends_at_once`: true if the request ends before the worker continues, so that it needs no permits.
+    /// can wait. `ends_at_once`: true if the response is so small that the system usually takes it at once, so that the
+    /// request needs no permits.
     fn count(
         &self,
         context: &GuardContext<'_>,

@@ -70,6 +70,10 @@ where
         }) => {
             let sent = responder.prepared_result();
             let Some(body) = sent.body.take() else {
+                if !held.is_empty() {
+                    responder.keep_until_sent(&Rc::new(held.take()));
+                }
+                let sent = responder.prepared_result();
                 let (sent, duration_us) = (sent.bytes, worker.ready_time.end(timed));
                 info.record_ready(
                     worker,
@@ -137,6 +141,9 @@ pub fn advance<R: Responder>(
             Flow::Active(ActiveExchange::new(stage, context, close))
         }
         Next::Complete(status, sent) => {
+            if !context.held.is_empty() {
+                responder.keep_until_sent(&context.held);
+            }
             info.record(worker, &context, status, sent, false);
             Flow::Done
         }

@@ -1,7 +1,9 @@
 //! Interface that each HTTP version implements to send the response of an exchange.
 
 use std::fmt;
+use std::rc::Rc;
 
+use rocknet_handler::guard::Held;
 use rocknet_proto::status::Status;
 
 use super::body::BodySource;
@@ -65,6 +67,11 @@ pub trait Responder: PipelineIo {
 
     /// Returns the result of the last [`PipelineIo::send`].
     fn prepared_result(&mut self) -> &mut PreparedResult;
+
+    /// Keeps the values of a request, such as its permits, until its response has left the server's memory. Called once
+    /// the response is complete. Without an implementation, the caller drops them, because the version ends an exchange
+    /// only when its last bytes have left the body.
+    fn keep_until_sent(&mut self, _held: &Rc<Held>) {}
 
     /// Cancels the pushes promised with a response that will not be sent.
     fn cancel_pushes(&mut self) {}

@@ -55,8 +55,7 @@ impl ActiveExchange {
                             return Poll::Ready(Progress::Piece);
                         }
                         // A body whose last bytes are known in advance is not streamed, so it has no trailer fields.
-                        finish(None, responder);
-                        self.record(worker, info);
+                        self.finish(None, worker, info, responder);
                         Progress::Done
                     }
                     PieceResult::Offered => Progress::Piece,
@@ -64,8 +63,8 @@ impl ActiveExchange {
                 }
             }
             None => {
-                finish(body.take_trailers().as_ref(), responder);
-                self.record(worker, info);
+                let trailers = body.take_trailers();
+                self.finish(trailers.as_ref(), worker, info, responder);
                 Progress::Done
             }
             Some(Err(error)) => {
@@ -76,13 +75,23 @@ impl ActiveExchange {
             }
         })
     }
-}
 
-/// Ends the response with trailer fields, or without them if they cannot be encoded.
-fn finish(trailers: Option<&FieldList>, responder: &mut impl Responder) {
-    if let Err(error) = responder.finish(trailers) {
-        tracing::warn!("trailers of a response were not sent: {error}");
-        // Without trailer fields `finish` cannot fail.
-        let _ = responder.finish(None);
+    /// Ends the response with trailer fields, or without them if they cannot be encoded, and records it.
+    fn finish<R: Responder>(
+        &self,
+        trailers: Option<&FieldList>,
+        worker: &Worker,
+        info: &mut ConnectionInfo,
+        responder: &mut R,
+    ) {
+        if let Err(error) = responder.finish(trailers) {
+            tracing::warn!("trailers of a response were not sent: {error}");
+            // Without trailer fields `finish` cannot fail.
+            let _ = responder.finish(None);
+        }
+        if !self.context.held.is_empty() {
+            responder.keep_until_sent(&self.context.held);
+        }
+        self.record(worker, info);
     }
 }

@@ -226,8 +226,8 @@ where
 
 /// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
 /// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide. An admitted
-/// request is counted, so the caller must serve it. `ends_at_once`: true if its response is queued as a whole, unless a
-/// user is authenticated.
+/// request is counted, so the caller must serve it. `ends_at_once`: result of `PipelineIo::ends_at_once` for its
+/// response. It has no effect if a user is authenticated.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -259,7 +259,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 /// Admits a request for a ready response if all guards can decide without waiting, and none has a user. An admitted
-/// request is counted, so the caller must send the response. `ends_at_once`: true if the response is queued as a whole.
+/// request is counted, so the caller must send the response. `ends_at_once`: result of `PipelineIo::ends_at_once`.
 pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -277,7 +277,7 @@ pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
 
 /// Counts a request that all guards admit, and returns the user whom they have authenticated, if any. Returns the outer
 /// `None`, and counts nothing, if a guard has to wait or does not admit the request, or if there is a user although
-/// `may_have_user` is false. `ends_at_once`: true if the response of a request without a user is queued as a whole.
+/// `may_have_user` is false. `ends_at_once`: result of `PipelineIo::ends_at_once` for a request without a user.
 fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -313,8 +313,8 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 /// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has
-/// counted it, because the slow path counts it again. The caller then drops the values in `held`. `ends_at_once`: true
-/// if the response is queued as a whole.
+/// counted it, because the slow path counts it again. The caller then drops the values in `held`. `ends_at_once`: see
+/// `PipelineIo::ends_at_once`.
 fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>, ends_at_once: bool) -> bool {
     let Some(first) = guards.iter().position(|guard| guard.counts()) else {
         return true;

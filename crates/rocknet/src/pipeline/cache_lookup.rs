@@ -15,7 +15,7 @@ use super::{
 };
 use crate::files::cache;
 use crate::files::cache::l1::{AFTER_RULES, CachedEntry, Hit};
-use crate::files::entry::{Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS, Variant};
+use crate::files::entry::{Content, Found, REFRESH_AFTER_MS, STALE_AFTER_MS};
 use crate::files::representation::{self, Choice};
 use crate::fixed;
 use crate::preload;
@@ -152,8 +152,11 @@ where
         },
         _ => None,
     };
-    let is_in_memory = |variant: &Variant| matches!(variant.content, Content::Memory(_));
-    let ends_at_once = io.queues_whole() && prepared.is_some_and(|(_, variant, _)| variant.is_none_or(is_in_memory));
+    let ends_at_once = prepared.is_some_and(|(head, variant, _)| match variant.map(|variant| &variant.content) {
+        None => io.ends_at_once(0),
+        Some(Content::Memory(_)) => io.ends_at_once(head.length),
+        Some(Content::File(_)) => false,
+    });
     // The entry can be sent from here on, so that an admitted request is counted once.
     let user = admit(hit, ends_at_once)?;
     worker.counters.cache_hits.add(1);

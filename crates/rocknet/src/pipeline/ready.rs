@@ -45,7 +45,8 @@ where
         return None;
     }
     let route = &ready.endpoint.route;
-    if !ready.guards.is_empty() && !admission::admit_ready(worker, incoming, route, &ready.guards, io.queues_whole()) {
+    let ends_at_once = io.ends_at_once(ready.heads.length);
+    if !ready.guards.is_empty() && !admission::admit_ready(worker, incoming, route, &ready.guards, ends_at_once) {
         return None;
     }
     ready.reuse.count(worker);

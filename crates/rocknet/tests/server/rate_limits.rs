@@ -307,9 +307,22 @@ fn the_bandwidth_of_each_response_is_limited() {
 
 #[test]
 fn a_file_of_the_worker_cache_is_in_progress_until_it_is_sent() {
+    check_progress_of_large_file("");
+}
+
+#[test]
+fn a_file_in_memory_is_in_progress_until_it_is_sent() {
+    check_progress_of_large_file("[cache]\nmax_file = \"16MiB\"\n");
+}
+
+/// Checks that a large file that a client does not receive counts in a limit of `connections`. `cache`: section of the
+/// configuration.
+fn check_progress_of_large_file(cache: &str) {
     let folder = folder();
-    folder.write("large.bin", vec![b'l'; 24 << 20]);
-    let server = Running::start(folder, &text("limit = { connections = 1 }"));
+    folder.write("large.bin", vec![b'l'; 16 << 20]);
+    folder.write("medium.bin", vec![b'm'; 30_000]);
+    let text = format!("{cache}{}", text("limit = { connections = 1 }"));
+    let server = Running::start(folder, &text);
     let client = from("192.0.2.1");
     let status = || over_http1(&server, "GET /", &[&client], "").status;
     let wait_for = |expected: u16| {
@@ -343,9 +356,10 @@ fn a_file_of_the_worker_cache_is_in_progress_until_it_is_sent() {
     is_refused();
     drop((response, slow));
     wait_for(200);
-    // Responses that end at once count one after the other, in one packet and over HTTP/2, too.
+    // Responses count one after the other, in one packet and over HTTP/2, too.
     let mut pipelined = server.connect();
-    pipelined.send(request("GET /", &[&client]).repeat(20));
+    let both = [request("GET /", &[&client]), request("GET /medium.bin", &[&client])].concat();
+    pipelined.send(both.repeat(10));
     for _ in 0..20 {
         assert_eq!(pipelined.response().status, 200);
     }

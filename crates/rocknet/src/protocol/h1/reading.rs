@@ -130,7 +130,9 @@ impl<L: Link> Connection<L> {
                     if at == bytes.len() && framing == BodyFraming::None {
                         return at;
                     }
-                    if output.len() >= OUTPUT_BOUND {
+                    // A response whose request keeps a permit is sent first, so that the permit is free for the next
+                    // request of the connection.
+                    if output.len() >= OUTPUT_BOUND || output.keeps_values() {
                         // The caller keeps the rest as unread input. It is handled once the output has been sent.
                         self.core.stalled = at < bytes.len();
                         return at;

@@ -1,7 +1,9 @@
 //! Writes HTTP/1 responses into the send queue.
 
+use std::any::Any;
 use std::rc::Rc;
 
+use rocknet_handler::guard::Held;
 use rocknet_io::queue::{SendQueue, SharedBytes};
 use rocknet_proto::h1::{self, AfterResponse, Length, Refusal, ServerConnection};
 use rocknet_proto::status::Status;
@@ -19,6 +21,10 @@ use rocknet_proto::PreparedHeads;
 
 /// Response sent in place of a response whose head cannot be encoded.
 const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// Maximum length in bytes of a body that an idle socket takes at once, together with the head: Linux gives a new TCP
+/// socket a send buffer of 16 KiB (`tcp_wmem`), and a part of it is needed for the head and the bookkeeping.
+const AT_ONCE: u64 = 8 << 10;
 
 /// Writer of one response.
 pub struct H1Responder<'a> {
@@ -95,8 +101,8 @@ impl PipelineIo for H1Responder<'_> {
     }
 
     #[inline]
-    fn queues_whole(&self) -> bool {
-        true
+    fn ends_at_once(&self, body_length: u64) -> bool {
+        body_length <= AT_ONCE
     }
 
     #[inline]
@@ -227,6 +233,11 @@ impl Responder for H1Responder<'_> {
     fn abort(&mut self) {
         self.engine.abort();
         self.written.next = Some(AfterResponse::Linger);
+    }
+
+    #[cold]
+    fn keep_until_sent(&mut self, held: &Rc<Held>) {
+        self.output.keep_until_sent(Rc::clone(held) as Rc<dyn Any>);
     }
 
     #[inline]

@@ -35,7 +35,8 @@ pub fn text(upstream: &Upstream, keys: &str) -> String {
     with_cache(upstream, "true", keys)
 }
 
-fn with_cache(upstream: &Upstream, cache: &str, keys: &str) -> String {
+/// Returns the configuration of [`start`] with a value of `cache`.
+pub fn with_cache(upstream: &Upstream, cache: &str, keys: &str) -> String {
     format!(
         "[server]\nworkers = 1\nblocking_threads = 2\nh2c = true\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
          events = {{ wait = \"20ms\", connections = 16 }}\n\

@@ -12,7 +12,7 @@ use super::super::support::client::request;
 use super::super::support::tls_client::TlsClient;
 use super::super::support::upstream::{Next, Upstream, write_to};
 use super::super::support::{Client, DEADLINE, Folder, Running};
-use super::ready::{FREQUENT, heat, heat_all, ready_hits, start, text, wait_for_round, while_hot};
+use super::ready::{FREQUENT, heat, heat_all, ready_hits, start, text, wait_for_round, while_hot, with_cache};
 use super::{response, status, upstream};
 
 over_http3! {
@@ -110,6 +110,51 @@ fn limits_of_connections_apply_to_frequent_hits() {
     release.send(()).expect("the upstream waits");
     assert_eq!(slow.response().status, 200);
     wait(&mut client);
+}
+
+/// A client that does not receive its response occupies its permit, whether the response is looked up or kept ready.
+#[test]
+fn large_hits_are_in_progress_until_they_are_sent() {
+    let large = "l".repeat(24 << 20);
+    let upstream = upstream(move |request| match request.line.contains("/large") {
+        true => response("200 OK", "Cache-Control: max-age=60", &large),
+        false => response("200 OK", "Cache-Control: no-store", "small"),
+    });
+    let text = with_cache(
+        &upstream,
+        "{ max_object = \"32MiB\" }",
+        "limit = { connections = 1 }\n[cache]\nresponses = \"1GiB\"",
+    );
+    let server = Running::start(Folder::with(&[]), &text);
+    let wait_for = |fields: &[&str], expected: u16| {
+        let until = Instant::now() + DEADLINE;
+        while server.fetch("GET /small", fields).status != expected {
+            assert!(Instant::now() < until, "the status did not become {expected}");
+        }
+    };
+    // Returns true if the response was sent without a lookup.
+    let check = || {
+        let before = ready_hits(&server);
+        let mut slow = server.connect();
+        slow.send(request("GET /large", &[VISITOR]));
+        wait_for(&[VISITOR], 429);
+        wait_for(&[OTHER], 200);
+        let is_ready = ready_hits(&server) > before;
+        drop(slow);
+        wait_for(&[VISITOR], 200);
+        is_ready
+    };
+    assert_eq!(server.fetch("GET /large", &[OTHER]).status, 200);
+    assert!(!check());
+    let until = Instant::now() + DEADLINE;
+    loop {
+        heat(&server, &mut server.connect(), "GET /large", &[OTHER]);
+        wait_for(&[OTHER], 200);
+        if check() {
+            break;
+        }
+        assert!(Instant::now() < until, "the response does not stay ready");
+    }
 }
 
 #[test]
