@@ -111,6 +111,18 @@ impl<R: Clone> BanTable<R> {
         Some(ban)
     }
 
+    /// Stores a ban, unless the client has one that ends later or at the same time, or the ban need not be remembered.
+    /// Returns true if it was stored.
+    pub fn insert_longer(&self, client: u128, ban: Ban<R>, now: u64) -> bool {
+        let mut shard = self.write(client);
+        let is_longer = shard.get(&client).is_none_or(|other| other.until < ban.until);
+        let is_inserted = is_longer && now < ban.forgotten_at();
+        if is_inserted {
+            self.insert_into(&mut shard, client, ban, now);
+        }
+        is_inserted
+    }
+
     /// Stores a ban in place of one that the client may have.
     pub fn insert(&self, client: u128, ban: Ban<R>, now: u64) {
         let mut shard = self.write(client);

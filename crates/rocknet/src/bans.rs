@@ -7,6 +7,8 @@
 //! networks.rs  banned networks: those of files and those that operators have added
 //! list_files.rs  the files of `ban.files`, which are read again when they change
 //! store.rs     the file in the state folder that keeps bans across restarts
+//! passed.rs    the bans that a process passes to its successor after an upgrade
+//! ban_file.rs  the format of these files
 //! logins.rs    logins in progress, which count as failed until they succeed
 //! login_attempts.rs  the logins of a client, and whether it may try another
 //! operators.rs  bans that operators add and lift
@@ -18,6 +20,7 @@
 //! fail.
 
 mod address;
+mod ban_file;
 mod keeper;
 mod list_files;
 mod login_attempts;
@@ -25,6 +28,7 @@ mod logins;
 mod networks;
 mod offence;
 mod operators;
+mod passed;
 mod report;
 mod rules;
 mod store;
@@ -153,16 +157,16 @@ impl Bans {
     }
 
     /// Loads the bans that an earlier process has stored in the state folder, and stores them there from now on. A
-    /// second call does nothing.
-    pub fn open_store(&self, folder: &Path) {
+    /// second call does nothing. `predecessor`: ID of the process from which this process takes over.
+    pub fn open_store(&self, folder: &Path, predecessor: Option<u32>) {
         let mut store = lock(&self.store);
         if store.is_some() {
             return;
         }
         let now = unix_s();
-        let (opened, stored) = Store::open(folder);
+        let (mut opened, stored) = Store::open(folder, predecessor);
         for (client, ban) in stored.clients {
-            self.clients.insert(client, ban, now);
+            self.clients.insert_longer(client, ban, now);
         }
         self.clients.forget(now);
         lock(&self.added).extend(
@@ -172,6 +176,9 @@ impl Bans {
                 .filter(|network| network.is_active(now))
                 .take(MAX_ADDED),
         );
+        if opened.needs_write() {
+            opened.write(&self.clients.all(), &lock(&self.added), now);
+        }
         *store = Some(opened);
         drop(store);
         self.rebuild_networks(now);
@@ -179,6 +186,8 @@ impl Bans {
         if active > 0 {
             tracing::info!("{active} bans continue");
         }
+        // The thread examines from now on whether a predecessor passes bans.
+        self.wake_keeper();
     }
 
     /// Returns true if there is or was a ban, so that clients have to be looked up.
@@ -283,6 +292,7 @@ impl Bans {
     /// the next work.
     fn maintain(&self) -> Duration {
         let now = unix_s();
+        let has_predecessor = self.take_passed(now);
         let has_changed = lock(&self.files).read_changed();
         let mut added = lock(&self.added);
         let before = added.len();
@@ -296,10 +306,33 @@ impl Bans {
         if self.is_dirty.load(Ordering::Relaxed) || has_ended || forgotten > 0 {
             self.save();
         }
-        match lock(&self.files).is_empty() {
+        match lock(&self.files).is_empty() && !has_predecessor {
             true => keeper::IDLE_INTERVAL,
             false => keeper::FILES_INTERVAL,
         }
+    }
+
+    /// Adds the bans that the predecessor of this process has made for its last connections. Returns true while more
+    /// can follow.
+    fn take_passed(&self, now: u64) -> bool {
+        let mut store = lock(&self.store);
+        let Some(opened) = store.as_mut().filter(|store| store.has_predecessor()) else {
+            return false;
+        };
+        let passed = opened.take_passed();
+        let (continues, needs_write) = (opened.has_predecessor(), opened.needs_write());
+        drop(store);
+        let added = passed
+            .into_iter()
+            .filter(|(client, ban)| self.clients.insert_longer(*client, ban.clone(), now))
+            .count();
+        if added > 0 {
+            tracing::info!("{added} bans of the previous process continue");
+        }
+        if added > 0 || needs_write {
+            self.is_dirty.store(true, Ordering::Relaxed);
+        }
+        continues
     }
 
     /// Writes the store. An error is logged, because the bans last in any case until the server stops.
@@ -309,7 +342,7 @@ impl Bans {
         self.is_dirty.store(false, Ordering::Relaxed);
         // A worker that removes ended bans needs the lock of `added`, and must not wait for the disk.
         let added = lock(&self.added).clone();
-        opened.write(&self.clients.all(), &added);
+        opened.write(&self.clients.all(), &added, unix_s());
     }
 
     /// Writes the store, if it does not have the latest bans, for a process that reads it.
@@ -317,6 +350,12 @@ impl Bans {
         if self.is_dirty.load(Ordering::Relaxed) {
             self.save();
         }
+    }
+
+    /// Begins to pass bans to a successor. Called once it has become the owner of the store.
+    pub fn begin_passing(&self) {
+        // The successor has read the store before, so that it may lack bans of the time in between.
+        self.changed();
     }
 
     /// Ends the thread, and writes the store. Returns false if the thread has not ended by `deadline`.
@@ -330,6 +369,10 @@ impl Bans {
     /// Notes that the store does not have the latest bans.
     fn changed(&self) {
         self.is_dirty.store(true, Ordering::Relaxed);
+        self.wake_keeper();
+    }
+
+    fn wake_keeper(&self) {
         if let Some(keeper) = &*lock(&self.keeper) {
             keeper.wake();
         }

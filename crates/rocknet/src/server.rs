@@ -298,14 +298,14 @@ impl Server {
             tracing::error!("ban lists are not watched, because a thread cannot be started: {error}");
         }
         if config.ban.is_some() {
-            bans.open_store(&self.state_folder);
+            bans.open_store(&self.state_folder, None);
         }
     }
 
     /// Keeps bans in the state folder, and loads those that an earlier process has kept there. A server with `[ban]`
     /// does so in any case.
     pub fn keep_bans(&self) {
-        self.shared.registries.bans.open_store(&self.state_folder);
+        self.shared.registries.bans.open_store(&self.state_folder, None);
     }
 
     /// Returns each address with a worker that has not confirmed the heartbeat of an earlier call. Sends a new

@@ -312,6 +312,18 @@ impl Server {
         std::iter::from_fn(next).collect()
     }
 
+    /// Waits until the process exits, also if a successor uses its output further, and returns its exit code.
+    pub fn wait_for_exit(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "the server did not exit");
+            thread::yield_now();
+        }
+    }
+
     /// Waits until the server exits and returns its exit code.
     pub fn wait(mut self) -> Option<i32> {
         let deadline = Instant::now() + TIMEOUT;

@@ -1,10 +1,11 @@
 //! Limits of clients after an upgrade: used parts of limits, offences and wrong passwords continue in the new process.
 //! A transfer that cannot be used is logged, and the upgrade succeeds.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 
 use rocknet_io::fd_channel::{Blocking, FdChannel};
 use rocknet_io::machine_clock::machine_uptime_ns;
@@ -153,6 +154,68 @@ fn offences_and_wrong_passwords_continue() {
     assert_eq!(get(GUESSER, "/private/a.html", &passwords(9, 2)), [401, 429]);
     // The third missing file leads to a ban.
     assert_eq!(get(SCANNER, "/missing/a", &[""; 2]), [404, 403]);
+}
+
+#[test]
+fn bans_of_the_old_process_continue_in_the_new_one() {
+    const SCANNER: &str = "198.51.100.2";
+    const OTHER: &str = "198.51.100.3";
+    const PAGE: &str = "/missing/page.html";
+    let dir = folder("auto");
+    // This route has no limit. Requests that a limit refuses could lead to a ban, too.
+    dir.write("www/missing/page.html", "page");
+    let mut server = dir.serve(&["run"]);
+    let _end = KillAtEnd(&dir);
+    let authority = server.authority().to_owned();
+    let get = |client: &str, path: &str| statuses(&authority, client, path, &[""])[0];
+    // The connections have incomplete requests, which the old process receives after the upgrade.
+    let mut connections: Vec<_> = (0..4).map(|_| connect(&authority)).collect();
+    for connection in &mut connections {
+        let head = format!("GET /missing/a HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {SCANNER}\r\n");
+        connection.write_all(head.as_bytes()).expect("a part of a request");
+    }
+    // Once a request on a later connection of each worker has its response, the parts have been received.
+    for _ in 0..16 {
+        assert_eq!(get(OTHER, PAGE), 200);
+    }
+    let successor = upgrade(&dir, &[]);
+    assert_eq!(get(SCANNER, PAGE), 200);
+    let last = connections.split_off(3);
+    for mut connection in connections {
+        connection.write_all(b"\r\n").expect("the end of a request");
+        let mut response = String::new();
+        connection.read_to_string(&mut response).expect("a response");
+        assert!(response.starts_with("HTTP/1.1 404 "), "{response}");
+    }
+    let until = Instant::now() + TIMEOUT;
+    while get(SCANNER, PAGE) != 403 {
+        assert!(Instant::now() < until, "the new process does not get the ban");
+    }
+    assert_eq!(get(OTHER, PAGE), 200);
+    // The ban is stored, so that a kill does not lift it.
+    let bans = || fs::read_to_string(dir.path().join("state/bans/bans")).expect("stored bans");
+    while !bans().contains(SCANNER) {
+        assert!(Instant::now() < until, "the ban is not stored");
+    }
+    // The last connection ends the old process, whose file is superfluous then.
+    drop(last);
+    assert_eq!(server.wait_for_exit(), Some(0));
+    let is_passed = |entry: std::io::Result<fs::DirEntry>| {
+        let name = entry.expect("an entry").file_name();
+        name.to_string_lossy().starts_with("passed-")
+    };
+    while fs::read_dir(dir.path().join("state/bans"))
+        .expect("a folder")
+        .any(is_passed)
+    {
+        assert!(Instant::now() < until, "the file of the old process remains");
+    }
+    assert_eq!(get(SCANNER, PAGE), 403);
+    assert!(
+        bans().starts_with(&format!("rocknet-bans 1 {successor}-")),
+        "{}",
+        bans()
+    );
 }
 
 /// The old process of an upgrade, which the test imitates.
