@@ -99,9 +99,9 @@ struct Excessive<'g> {
 /// A request that is admitted.
 #[derive(Default)]
 struct Admitted<'g> {
-    /// Time that the request has to wait, with its limit.
+    /// Time that the request has to wait, in nanoseconds, with its limit.
     wait: Option<(u64, &'g ActiveLimit)>,
-    /// Permits of the limits of connections.
+    /// Permits of the limits of requests in progress.
     permits: Vec<ConnectionPermit>,
     /// One bit for each limit that has taken a token.
     taken: u32,
@@ -269,6 +269,7 @@ impl Guard for LimitGuard {
             return Check::Decided(Ok(AdmittedRequest::default()));
         };
         let Some(place) = limit.state.wait() else {
+            // Too many requests wait at this limit already.
             self.give_back(context, admitted.taken);
             let excessive = Excessive {
                 limit,
@@ -322,7 +323,8 @@ impl Excessive<'_> {
         let retry_after = self
             .retry_after_ns
             .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
-        // A key without placeholders limits the route as a whole, so that no client is at fault.
+        // A key without placeholders limits the route as a whole. With too many requests in progress, the route is
+        // busy, and no client is at fault.
         let is_of_route = limit.key.is_constant();
         let status = match limit.amount {
             ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,

@@ -88,6 +88,7 @@ pub(super) fn respond(
     let begun = clients
         .iter()
         .find_map(|client| Some((client, client.pending_login(state, scope)?)));
+    // Each state is accepted once, so that a callback cannot be repeated.
     let begun = begun.filter(|(client, (login, _))| client.used_states.record(&login.state));
     let Some((client, (login, deletion))) = begun else {
         // All clients of a site count together.
@@ -282,6 +283,7 @@ impl Work {
         verified.map_err(|error| {
             client.log("an ID token of `oidc` is refused", &error);
             LoginError::Refused(match error {
+                // The token is for another login, which is no failure of the provider.
                 IdTokenError::Nonce => Status::BAD_REQUEST,
                 _ => Status::BAD_GATEWAY,
             })
