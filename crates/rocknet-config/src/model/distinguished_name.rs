@@ -85,7 +85,8 @@ impl DistinguishedName {
     }
 
     /// Returns true if both names are the same and not empty, and all values are text. Tools write names in the order
-    /// of the certificate (OpenSSL) or in its reverse (RFC 4514, nginx), so either order is accepted for the whole name.
+    /// of the certificate (OpenSSL) or in its reverse (RFC 4514, nginx), so either order is accepted for the whole
+    /// name.
     pub fn is_same(&self, other: &DistinguishedName) -> bool {
         let (own, other) = (&self.0, &other.0);
         let is_equal = |pairs: &mut dyn Iterator<Item = (&RelativeName, &RelativeName)>| {
