@@ -23,7 +23,7 @@ pub use used_states::UsedStates;
 pub struct OidcRegistry {
     /// Keys that encrypt cookies.
     pub keys: Arc<CookieKeys>,
-    /// States of callbacks that have arrived.
+    /// Values of `state` in callbacks that have arrived.
     pub used_states: Arc<UsedStates>,
     http: Arc<HttpClient>,
     /// Providers that a configuration uses.
