@@ -53,6 +53,8 @@ pub(super) fn make(route: &GuardRoute<'_>, which: fn(&Limit) -> bool) -> Result<
     let active: Result<Box<[_]>, String> = limits.iter().map(|limit| ActiveLimit::new(limit, route)).collect();
     let active = active?;
     let id = (Arc::clone(route.site), route.limit_scope(), format!("{limits:?}"));
+    // Routes that inherit the limits of their site share a guard, so that a request that leads to several of these
+    // routes counts once.
     Ok(registry.guard(id, || {
         Arc::new(LimitGuard {
             limits: active,

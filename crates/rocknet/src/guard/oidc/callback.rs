@@ -71,7 +71,7 @@ impl From<ProviderFailure> for LoginError {
     }
 }
 
-/// Responds to a request for the callback path of one or several clients.
+/// Responds to a request for the callback path of one or several OpenID Connect clients of the site.
 pub(super) fn respond(
     clients: &[&Arc<OidcClient>],
     scope: &RequestScope<'_>,
@@ -91,7 +91,7 @@ pub(super) fn respond(
     // Each state is accepted once, so that a callback cannot be repeated.
     let begun = begun.filter(|(client, (login, _))| client.used_states.record(&login.state));
     let Some((client, (login, deletion))) = begun else {
-        // All clients of a site count together.
+        // All OpenID Connect clients of a site share the counter, so the first one counts for all.
         if let Some(client) = clients.first() {
             client.logins.count(context.services, LoginOutcome::Failed);
         }
