@@ -26,7 +26,8 @@ pub(crate) struct CachedRoute {
     pub settings: ResponseCache,
     /// The route.
     pub route: Arc<Route>,
-    /// Names in lower case of fields that the handler sets in requests.
+    /// Names in lower case of fields that the handler sets in requests. A response whose `Vary` names one of them is
+    /// not stored.
     pub replaced: Vec<String>,
     /// The store of all routes.
     pub responses: Arc<Responses>,
