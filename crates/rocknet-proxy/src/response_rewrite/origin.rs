@@ -115,7 +115,8 @@ impl Origin<'_> {
             None => matches!(port, "80" | "443"),
         };
         if !own_host.is_empty() && host.eq_ignore_ascii_case(own_host) {
-            // An upstream behind a proxy with TLS writes `https`, whatever it speaks itself.
+            // An upstream behind a proxy with TLS writes `https`, whatever it speaks itself. Therefore a missing port
+            // stands for both default ports.
             let is_own_port = match port {
                 Some(port) => own_port == Some(port),
                 None => own_port.is_some_and(|own| matches!(own, "80" | "443")),
