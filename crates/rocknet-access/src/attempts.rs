@@ -67,8 +67,7 @@ struct Guesses {
     count: u8,
     /// One bit for each tag: set if the credentials were wrong, clear while they are being verified.
     wrong: u16,
-    /// Number of requests with the credentials of each tag that are being verified, or wait for it. Without meaning for
-    /// wrong credentials.
+    /// For each tag, the number of requests whose verification runs or waits. Without meaning for wrong credentials.
     requests: [u16; MAX_GUESSES],
 }
 
@@ -161,7 +160,7 @@ impl Attempts {
     /// Returns the guesses of all clients that were found wrong in windows that have not ended.
     pub fn wrong(&self, now_ms: u64) -> Vec<WrongGuess> {
         let tables = self.lock();
-        // The process that adopts them drops the first ones first.
+        // The older generation comes first, because the process that adopts the guesses evicts the first ones first.
         let clients = tables.previous.iter().chain(&tables.current);
         let clients = clients.filter(|(_, guesses)| now_ms < guesses.until_ms);
         let of_client = |(client, guesses): (&u128, &Guesses)| {

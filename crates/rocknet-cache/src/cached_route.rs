@@ -26,9 +26,10 @@ pub(crate) struct CachedRoute {
     pub settings: ResponseCache,
     /// The route.
     pub route: Arc<Route>,
-    /// Names in lower case of fields that the handler sets in requests.
+    /// Names in lower case of fields that the handler sets in requests. A response whose `Vary` names one of them is
+    /// not stored.
     pub replaced: Vec<String>,
-    /// The store of all routes.
+    /// Stored responses of all routes.
     pub responses: Arc<Responses>,
     /// Counters of the site.
     pub counters: Arc<Counters>,

@@ -157,7 +157,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
     let ticks = cached.inner.body_timeout_ticks(&services.wheel, &exchange.route);
     let output = call(&cached, exchange).await;
     let HandlerOutput::Response(mut response) = output else {
-        // A file of the file cache. It evaluates the preconditions of the original request itself.
+        // An entry of the file cache. The server sends it, and evaluates the preconditions of the original request.
         return output;
     };
     if let (Some(repeated), Some(stale)) = (repeated, &stored)
@@ -284,6 +284,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
             add_status(&mut response, status(true, None));
         }
         Err(not_stored) => {
+            // The mark lets later requests proceed at the same time, and lets the handler see their preconditions.
             if leader.as_ref().is_some_and(Leader::has_waiting) || has_preconditions {
                 let until = times.received_ms + UNCACHEABLE_MS;
                 cached.memory.mark_uncacheable(key, until);

@@ -103,7 +103,7 @@ pub fn is_rewritten(request: &Request<'_>) -> bool {
         return true;
     };
     match request.query {
-        // A rewrite of `/page/7` to `/page?7` changes nothing but this byte.
+        // The `?` is compared too, because a rewrite of `/page/7` to `/page?7` changes only this byte.
         Some(query) => rest.strip_prefix(b"?") != Some(query),
         None => !rest.is_empty(),
     }

@@ -48,8 +48,8 @@ pub fn vary_cookies(fields: &FieldList) -> Vec<String> {
     cookies
 }
 
-/// Returns the purges that a response demands within its site. `request`: names the host of paths. `is_secure`: true if
-/// it came over TLS.
+/// Returns the purges that a response demands within its site. `request`: its host is that of purged paths.
+/// `is_secure`: true if it came over TLS.
 pub fn purges(fields: &FieldList, site: &str, request: &Request<'_>, is_secure: bool) -> Vec<Purge> {
     let lines = fields
         .iter()

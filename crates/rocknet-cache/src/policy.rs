@@ -372,9 +372,9 @@ fn default_lifetime(
     ttl.map(seconds)
 }
 
-/// Share of the time since the last modification for which a response is heuristically fresh. RFC 9111 §4.2.2 names it
-/// as a typical one.
-const HEURISTIC_SHARE: u64 = 10;
+/// Divisor of the time since the last modification. A response is heuristically fresh for a tenth of this time, which
+/// RFC 9111 §4.2.2 names as a typical setting.
+const HEURISTIC_DIVISOR: u64 = 10;
 
 /// Maximum heuristic lifetime in seconds: one day, as in Apache. Old resources change too, and nothing else ends it.
 const MAX_HEURISTIC: u64 = 86_400;
@@ -392,7 +392,7 @@ fn heuristic_lifetime(status: Status, control: &Directives, fields: &FieldList, 
     }
     let modified = date::parse(fields.value("Last-Modified")?.trim().as_bytes())?;
     let unchanged = made_unix.checked_sub(modified)?;
-    Some((unchanged / HEURISTIC_SHARE).min(MAX_HEURISTIC))
+    Some((unchanged / HEURISTIC_DIVISOR).min(MAX_HEURISTIC))
 }
 
 /// Returns true for a status whose caching rules this cache implements.

@@ -133,6 +133,7 @@ fn partial(stored: &StoredResponse, fields: &FieldList, part: ByteRange) -> Resp
     response.fields = fields.clone();
     let range = ContentRange::new(part, stored.body.len() as u64);
     response.fields.add("Content-Range", text(range.as_bytes()));
+    // A content coding that is applied afterwards would change the bytes that the range counts.
     response.is_negotiated = true;
     response.body(stored.body.slice(bounds(part)))
 }

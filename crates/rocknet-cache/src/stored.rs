@@ -31,7 +31,7 @@ pub struct StoredResponse {
     pub coded: Arc<CodedForms>,
     /// Condition for the error page of the route.
     pub error_page: ErrorPage,
-    /// True if content negotiation is complete.
+    /// True if content negotiation is complete, so that no content coding is applied.
     pub is_negotiated: bool,
     /// Freshness.
     pub terms: Terms,

@@ -1,4 +1,6 @@
 //! Parser of the part of structured fields (RFC 9651) that targeted fields use.
+//!
+//! The functions that parse a part of the text also return the bytes after it. They return `None` if it is malformed.
 
 /// Value of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Invalidation of all responses to a URL whose keys are made by a template, so that the URL does not lead to the keys.
+//! Invalidation of all responses to a URL whose keys are made by a template. Such a key cannot be derived from the URL.
 //!
 //! A table of the site has the number of the last change of each URL. A response has the number of changes when it was
 //! requested, and is not used if its URL has a greater one. URLs share the places of the table by their hash. The URLs

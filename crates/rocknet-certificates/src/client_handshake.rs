@@ -20,7 +20,7 @@ const END_LENGTH: usize = 8;
 /// Session tickets of one handshake.
 pub(super) struct ClientTickets {
     cipher: Arc<TicketCipher>,
-    /// End of the validity of the client's chain, in seconds of Unix time; the maximum without a certificate.
+    /// End of the validity of the client's chain, in seconds of Unix time; [`u64::MAX`] without a certificate.
     ends: AtomicU64,
 }
 
@@ -51,7 +51,7 @@ impl ProducesTickets for ClientTickets {
         let plain = self.cipher.decrypt(ticket)?;
         let (ends, session) = plain.split_first_chunk::<END_LENGTH>()?;
         let ends = u64::from_be_bytes(*ends);
-        // The tickets of a resumed session end at the same time.
+        // The new tickets of a resumed session end at the same time as this one.
         self.ends.store(ends, Ordering::Relaxed);
         (UnixTime::now().as_secs() <= ends).then(|| session.to_vec())
     }

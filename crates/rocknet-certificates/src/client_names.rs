@@ -10,8 +10,9 @@ use x509_parser::prelude::{
 /// Maximum number of alternative names of a client certificate. With more, none of its names is used.
 const MAX_NAMES: usize = 1_000;
 
-/// Returns the names of a DER certificate; `None` if it cannot be parsed. Alternative names with control characters,
-/// and those that are not text, are left out, so that nothing after a NUL byte is overlooked.
+/// Returns the names of a DER certificate; `None` if it cannot be parsed or has more than `MAX_NAMES` alternative
+/// names. Alternative names with control characters are left out, because a program that ends texts at a NUL byte would
+/// read `a.test\0.b.test` as `a.test`. Names other than DNS names, email addresses and URIs are left out too.
 pub fn client_names(der: &[u8]) -> Option<ClientNames> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let mut names = ClientNames {

@@ -20,7 +20,7 @@ pub use super::pem::{load, read_any};
 const KEPT: &str = "the certificate read at start stays in use; after a renewal, restart the server, or give its user \
                     the right to read the file";
 
-/// The certificates of one site, read from its files.
+/// Certificates read from a list of files. Sites with the same list share one set.
 #[derive(Debug)]
 pub struct FileSet {
     files: Vec<CertificateFiles>,

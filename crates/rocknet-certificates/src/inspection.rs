@@ -60,6 +60,7 @@ pub(super) fn is_error(finding: &CertificateFinding) -> bool {
     finding.severity == Severity::Error
 }
 
+/// Returns the error of a pair that cannot be loaded. `at` is the index of the pair in the list of the site.
 fn error(at: usize, failure: &PemFileError) -> CertificateFinding {
     CertificateFinding {
         at,

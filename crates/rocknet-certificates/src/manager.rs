@@ -116,6 +116,7 @@ impl CertificateManager {
     fn files(&self, files: &[CertificateFiles]) -> Arc<FileSet> {
         let mut state = lock(&self.state);
         if let Some(set) = state.files.get(files).and_then(Weak::upgrade) {
+            // The result is not logged, because the check of the configuration reports the findings.
             set.reload_if_changed(SystemTime::now());
             return set;
         }

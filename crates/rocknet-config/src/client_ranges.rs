@@ -1,4 +1,4 @@
-//! Lookup of client addresses in the ranges of `allow`, `deny` and the condition `client` of rules.
+//! Lookup of client addresses in lists of addresses and networks, such as those of `allow` and `deny`.
 
 use std::net::IpAddr;
 

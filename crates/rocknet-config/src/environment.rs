@@ -96,7 +96,7 @@ pub trait Environment {
         None
     }
 
-    /// Returns true if this account may not examine the path, because a folder above it is closed to it. Without a
+    /// Returns true if this account may not examine the path, because a folder above it denies access. Without a
     /// wrapped environment, the default implementation returns false.
     fn is_hidden(&self, path: &Path) -> bool {
         self.inner().is_some_and(|inner| inner.is_hidden(path))

@@ -5,8 +5,8 @@ use crate::keys::{self, Key, Kind, Section, Word};
 /// Field of the form: a key of a site.
 #[derive(Debug)]
 pub struct Field {
-    /// Path of the key below the site, such as `["limits", "body_size"]`. That of a field of the server begins with
-    /// `server`, or is `["ban"]`.
+    /// Path of the key below the site, such as `["limits", "body_size"]`. The path of a field of the server begins at
+    /// the top of the configuration: it begins with `server`, or is `["ban"]`.
     pub path: &'static [&'static str],
     /// Label in the words of an operator.
     pub label: &'static str,

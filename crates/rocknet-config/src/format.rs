@@ -155,6 +155,7 @@ impl<'t> Writer<'t> {
             }
         } else {
             self.begin(self.open.len());
+            // `newline` writes the comma of an earlier line, so this one begins the current line.
             if self.comma {
                 self.out.push_str(", ");
             }

@@ -118,7 +118,7 @@ pub fn check(path: &Path, env: &dyn Environment) -> Result<Loaded, Report> {
 }
 
 /// Reads a file as [`load`] does, and returns the configuration even if it has errors: a value with an error has its
-/// default, or is missing. Used by commands that need few values of a file that is being edited.
+/// default, or is missing. For callers that need few values of a file that is being edited.
 ///
 /// # Errors
 ///

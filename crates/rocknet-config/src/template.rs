@@ -1,7 +1,8 @@
 //! Templates: texts with placeholders such as `{client.ip}`, for which the server puts in values of a request.
 //!
 //! A placeholder is a name in braces. It begins with a lower-case letter and consists of letters, digits, `.`, `-` and
-//! `_`, so braces of JSON or CSS are ordinary text. `{{name}}` stands for the text `{name}`, and `$$name` for `$name`.
+//! `_`, so braces of JSON or CSS are ordinary text. `{{name}}` stands for the text `{name}`. The variables of
+//! nginx and Apache are refused; `$$host` stands for the text `$host`.
 
 use std::borrow::Cow;
 

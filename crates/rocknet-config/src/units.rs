@@ -46,6 +46,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
         let (unit, next) = after.split_at(end);
         let Some((_, length)) = TIME.iter().find(|(name, _)| *name == unit) else {
             let unit = unit.trim();
+            // The known units get here in capital letters or after a space: `10S`, `10 s`.
             return Err(match unit.to_ascii_lowercase().as_str() {
                 "" => UnitError(format!(
                     "a unit is missing: write \"{number}s\" for seconds or \"{number}ms\" for milliseconds"

@@ -146,6 +146,7 @@ fn read_with_stamp(path: &Path) -> Result<(Vec<UrlKey>, Stamp), UrlKeyError> {
         Err(crate::htpasswd::PasswordFileError::NotRegular) => return Err(UrlKeyError::NotRegular),
         Err(crate::htpasswd::PasswordFileError::WritableByAll) => return Err(UrlKeyError::WritableByAll),
         Err(crate::htpasswd::PasswordFileError::Unreadable(error)) => return Err(UrlKeyError::Unreadable(error)),
+        // `read_bytes` parses nothing, so it returns no `Lines`.
         Err(_) => return Err(UrlKeyError::TooLarge),
     };
     parse(&bytes).map(|keys| (keys, stamp))

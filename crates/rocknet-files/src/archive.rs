@@ -1,7 +1,7 @@
 //! Folders as zip archives (`browse.zip`), made while they are sent.
 //!
 //! ```text
-//! limit.rs  ─▶ a free place for the server and the client
+//! limit.rs  ─▶ a permit, within the limits of the server and of the client
 //! scan.rs   ─▶ the entries: what listings below the folder lead to, within limits, one step in each job
 //! stream.rs ─▶ reads the files, one piece in each job of the blocking pool; version.rs detects changes
 //! format.rs ─▶ the container: headers, central directory, zip64

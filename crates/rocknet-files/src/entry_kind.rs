@@ -15,8 +15,9 @@ pub enum EntryKind {
     Missing,
 }
 
-/// Divisor of `cache.memory` for fallbacks and missing paths, whose paths clients choose. Each of these kinds has its
-/// own limit, so that it cannot evict files. The share is large, because the pages of many applications are fallbacks.
+/// Divisor of `cache.memory` for fallbacks and for missing paths, because clients choose their paths. Each of the two
+/// kinds has its own limit, so that it cannot evict files. The share is large, because the pages of many applications
+/// are fallbacks.
 const SHARE: u64 = 4;
 /// Maximum size of all missing paths in bytes, enough for about 1,000 paths. Only missing paths that are requested
 /// repeatedly (`/favicon.ico`) are worth caching.

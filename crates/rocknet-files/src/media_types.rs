@@ -45,7 +45,7 @@ impl MediaTypes {
     /// Returns the type of a file by its path.
     pub fn of_path(&self, path: &[u8]) -> FileType {
         let known = self.by_extension(path);
-        // The type is that of the uncompressed picture, so browsers need `Content-Encoding` to show it.
+        // The type of `.svgz` is that of the uncompressed picture, so browsers need `Content-Encoding` to show it.
         let ending = path.len().checked_sub(SVGZ.len()).map(|at| &path[at..]);
         if ending.is_some_and(|ending| ending.eq_ignore_ascii_case(SVGZ)) && known.value.starts_with(SVG) {
             return FileType {

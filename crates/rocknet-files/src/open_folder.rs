@@ -88,7 +88,7 @@ impl Folder {
         {
             return Ok(Arc::clone(&open.root));
         }
-        let is_first = state.is_none();
+        let was_closed = state.is_none();
         let root = Arc::new(Root::open(&self.path).inspect_err(|_| *state = None)?);
         *state = Some(OpenRoot {
             root: Arc::clone(&root),
@@ -97,7 +97,7 @@ impl Folder {
         });
         // `add` may close other folders, and a thread must not lock two folders at the same time.
         drop(state);
-        if is_first {
+        if was_closed {
             self.folders.add(&self.state);
         }
         Ok(root)

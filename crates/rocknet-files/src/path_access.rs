@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::tree::Tree;
 
-/// Decides which of the files below a folder a client that may list the folder would get.
+/// Decides which files below a listed folder the client would also get if it requested them.
 ///
 /// A file of the folder may belong to a route with other guards, and a rule may redirect or refuse requests for it. The
 /// server implements this trait, because a tree knows no other route.

@@ -32,7 +32,8 @@ pub enum Target {
 }
 
 /// Resolves `path`, which is decoded and normalized and has a leading slash. A trailing slash requests a directory. If
-/// no file can have the path, only a script at its beginning, a template without `{path}` or the fallback is found.
+/// no file can have the path, such as `/wiki/Special:Search`, only a script at its beginning, a template without
+/// `{path}` or the fallback is found.
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {
         Ok(root) => root,

@@ -31,13 +31,13 @@ pub(crate) async fn next<S: Stepped>(
         match pool.spawn(priority, move || taken.step()).await {
             Ok(Ok((bytes, rest))) => {
                 *state = rest;
-                // An empty piece would end a chunked response.
+                // An empty piece has nothing to send, so the next job starts immediately.
                 if !bytes.is_empty() {
                     return Some(Ok(bytes));
                 }
             }
             Ok(Err(error)) => return Some(Err(error)),
-            Err(error) => return Some(Err(io::Error::other(format!("its next piece was not made: {error}")))),
+            Err(error) => return Some(Err(io::Error::other(format!("the next piece was not made: {error}")))),
         }
     }
     None

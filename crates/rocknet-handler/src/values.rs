@@ -244,7 +244,7 @@ pub fn origin_form<'r>(request: &Request<'r>) -> &'r [u8] {
     let rest = &request.target[after_scheme..];
     match memchr::memchr2(b'/', b'?', rest) {
         Some(at) if rest[at] == b'/' => &rest[at..],
-        // The path is empty, which means `/`. Such a target with a query is rare enough to be written without it.
+        // The path is empty, which means `/`. A query after an empty path is left out; `origin_target` keeps it.
         _ => b"/",
     }
 }

@@ -30,14 +30,14 @@ pub(crate) fn covers(route: &str, pattern: &str) -> bool {
 /// control. `base`: settings of the site that all routes inherit. Its lists of clients are combined with the lists of
 /// each route.
 pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(String, Settings)]) {
-    let own = access_of(base);
+    let inherited = access_of(base);
     let mut closed = Vec::new();
     for route in &mut site.routes {
         let mut is_combined = true;
         for (_, access) in restricted.iter().filter(|(pattern, _)| covers(pattern, &route.pattern)) {
             is_combined &= combine(&mut route.settings, access, true);
         }
-        is_combined &= combine(&mut route.settings, &own, false);
+        is_combined &= combine(&mut route.settings, &inherited, false);
         if !is_combined {
             closed.push(Directive::new("route", vec![route.pattern.clone()], route.line));
         }

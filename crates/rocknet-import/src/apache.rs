@@ -125,8 +125,8 @@ fn is_shared(directive: &Directive) -> bool {
     SHARED.iter().any(|name| directive.is(name))
 }
 
-/// Replaces `<IfModule>` and similar sections by their directives. Sections that do not count are left out with a note;
-/// see [`is_applied_condition`].
+/// Replaces `<IfModule>` and similar sections by their directives. A section for which [`is_applied_condition`] returns
+/// false is left out with a note.
 fn flatten(tree: &[Directive], all: &mut Vec<Directive>, notes: &mut dyn Notes) {
     for directive in tree {
         match (&directive.block, is_condition(directive)) {
@@ -161,8 +161,8 @@ fn is_condition(directive: &Directive) -> bool {
 }
 
 /// Returns true for a conditional section whose directives count as if they stood outside of it, because its module or
-/// file is assumed to exist, or because it is for the last release of Apache 2.4. A negated section and `<IfDefine>` do
-/// not count.
+/// file is assumed to exist, or because it is for the last release of Apache 2.4. False for a negated section and for
+/// `<IfDefine>`.
 fn is_applied_condition(directive: &Directive) -> bool {
     if directive.is("IfVersion") {
         return version::is_last(directive);

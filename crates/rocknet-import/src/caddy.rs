@@ -63,7 +63,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             break;
         }
     }
-    // Number of directives so far, which `snippet::insert` limits.
+    // Number of directives read or inserted so far, which `snippet::insert` limits.
     let mut count = 0;
     for site in &mut sites {
         let children = site.block.take().unwrap_or_default();

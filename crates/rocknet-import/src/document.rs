@@ -67,7 +67,7 @@ pub(crate) enum RuleStage {
     Expression,
     /// Rules of a prefix.
     Prefix,
-    /// Rewrites of a part of the site. Afterwards, the path is matched again.
+    /// Rewrites of a part of the site, after which the other server matches the path again.
     Rewrite,
     /// Copies of the responses of earlier stages, for rewritten paths. [`Site::order_rules`] adds them.
     Again,
@@ -340,6 +340,7 @@ fn cancelling(key: &str) -> Option<Value> {
         "allow" => Some(Value::text("all")),
         "deny" => Some(Value::List(Vec::new())),
         "satisfy" => Some(Value::text("all")),
+        // The default of nginx, and the first of Caddy.
         "index" => Some(Value::text("index.html")),
         _ => CANCELLED
             .iter()

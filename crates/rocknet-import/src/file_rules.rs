@@ -60,6 +60,7 @@ impl ServedFiles {
             self.endings.push("php".to_owned());
             self.names.push("index.php".to_owned());
         }
+        // CGI programs have names of any form, and also get the path that follows their names.
         self.has_any_name |= is_on("cgi");
         // Scripts and applications name files by `X-Accel-Redirect`.
         self.has_any_path |= ["php", "cgi", "fastcgi", "uwsgi", "scgi"].into_iter().any(is_on);
@@ -136,6 +137,7 @@ impl ServedFiles {
         }
         let is_folder = |prefix: &&str| prefix.starts_with('/') && prefix.ends_with('/') && !prefix.contains('*');
         if let Some(prefix) = pattern.strip_suffix('*').filter(is_folder) {
+            // Index files and scripts of the folder need no `resolved`: the paths that lead to them match, too.
             return has_exceptions || self.has_any_path || self.paths.iter().any(|path| path.starts_with(prefix));
         }
         if self.has_any_path || self.has_any_name {

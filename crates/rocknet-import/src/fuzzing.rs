@@ -15,7 +15,7 @@ pub fn translate(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// Panics if an invariant is violated.
+/// Panics if RockNet refuses a result.
 pub fn translate_text(text: &str) {
     let environment = MemoryEnvironment {
         any_directory: true,

@@ -1,4 +1,4 @@
-//! Virtual hosts of other servers, and their assembly to sites: names, listeners, TLS, and redirects to HTTPS.
+//! Virtual hosts of other servers, and their assembly into sites: names, listeners, TLS, and redirects to HTTPS.
 //!
 //! nginx and Apache have one host for each port, but RockNet has one site for all ports of a name. A host that only
 //! redirects to HTTPS becomes a part of the site that it redirects to.

@@ -37,8 +37,8 @@ pub(crate) struct IncludeRequest {
 /// Rules of one language for the inclusion of files.
 pub(crate) trait IncludeRules {
     fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError>;
-    /// Returns the files that a directive includes; `None` for other directives. `known` holds the directives read so
-    /// far at each open level, outermost first.
+    /// Returns the files that a directive includes; `None` for other directives. `known`: the directives before it,
+    /// one list for each file and block that contains it, outermost first.
     fn request(&self, directive: &Directive, known: &[Vec<Directive>]) -> Option<IncludeRequest>;
     /// Returns the folder of relative paths. `file`: the file with the directive.
     fn folder(&self, file: &Path) -> PathBuf;
@@ -56,8 +56,8 @@ pub(crate) struct IncludeReader<'a> {
     /// Notes about files that were not read.
     pub notes: Vec<Note>,
     /// Directives of the files that have been read.
-    read: HashMap<PathBuf, Vec<Directive>>,
-    /// Directives read so far, one list for each open level.
+    trees: HashMap<PathBuf, Vec<Directive>>,
+    /// Directives read so far, one list for each file and block that is being read.
     known: Vec<Vec<Directive>>,
     /// Files that are being read, from the outermost to the innermost.
     open: Vec<PathBuf>,
@@ -74,7 +74,7 @@ impl<'a> IncludeReader<'a> {
             rules,
             sources: SourceMap::default(),
             notes: Vec::new(),
-            read: HashMap::new(),
+            trees: HashMap::new(),
             known: Vec::new(),
             open: Vec::new(),
             bytes: 0,
@@ -123,7 +123,7 @@ impl<'a> IncludeReader<'a> {
         Ok(self.known.pop().unwrap_or_default())
     }
 
-    /// Appends directives to the innermost level.
+    /// Appends directives to those of the innermost file or block.
     fn add(&mut self, directives: impl IntoIterator<Item = Directive>) {
         if let Some(level) = self.known.last_mut() {
             level.extend(directives);
@@ -186,7 +186,7 @@ impl<'a> IncludeReader<'a> {
             );
             return Ok(Vec::new());
         }
-        if !self.read.contains_key(file) {
+        if !self.trees.contains_key(file) {
             let text = match self.environment.read(file) {
                 Ok(text) if self.bytes + text.len() <= MAX_TOTAL_BYTES => text,
                 Ok(_) => {
@@ -200,9 +200,9 @@ impl<'a> IncludeReader<'a> {
                 }
             };
             let tree = self.read(file, &text)?;
-            self.read.insert(file.to_owned(), tree);
+            self.trees.insert(file.to_owned(), tree);
         }
-        let tree = self.read.get(file).cloned().unwrap_or_default();
+        let tree = self.trees.get(file).cloned().unwrap_or_default();
         self.inserted += size(&tree);
         if self.inserted > MAX_INSERTED {
             self.skip(

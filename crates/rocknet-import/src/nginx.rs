@@ -90,6 +90,7 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
             _ => shared.read(directive, &upstreams),
         }
     }
+    // `http` inherits from no other level.
     shared.finish(None);
     let caches = shared.caches.clone();
     cache::translate(&[], &caches, &mut shared.settings, &mut shared.notes);

@@ -55,7 +55,7 @@ const ORDER: [&str; 30] = [
     "log",
 ];
 
-/// Keys that restrict access. If one of their values cannot be written, the table is closed by `deny = "all"`.
+/// Keys that restrict access. If the check refuses one of their values, `deny = "all"` closes the table.
 const ACCESS: [&str; 4] = ["allow", "deny", "auth", "internal"];
 
 impl Settings {

@@ -18,7 +18,7 @@ struct SourceFile {
 }
 
 impl SourceMap {
-    /// Adds a file. Returns the number of lines before it, which is added to its line numbers.
+    /// Adds a file. Returns the number of lines before it, which the caller adds to its line numbers.
     pub fn add(&mut self, name: impl Into<String>, text: &str) -> usize {
         let offset = self.files.last().map_or(0, |last| last.offset + last.lines);
         self.files.push(SourceFile {

@@ -86,7 +86,8 @@ pub fn read_at_most(file: &File, max: usize) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     loop {
         let at = content.len();
-        // The buffer doubles as bytes are read, so that a `max` far above the size of the file costs nothing.
+        // The buffer doubles as bytes are read, so that a `max` far above the size of the file costs nothing. After
+        // `max` bytes the room is 0, and so is the number of bytes read.
         let room = at.max(FIRST_ALLOCATION).min(max - at);
         content.resize(at + room, 0);
         let read = retry(|| rustix::io::pread(file, &mut content[at..], at as u64))?;

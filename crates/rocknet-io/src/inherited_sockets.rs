@@ -43,7 +43,7 @@ impl InheritedSockets {
     }
 
     /// Removes and returns the listening sockets that are bound to exactly this address. There are several if each has
-    /// its own accept queue (`SO_REUSEPORT`): a worker has to accept from every one of them.
+    /// its own accept queue (`SO_REUSEPORT`). Each queue needs a worker that accepts from it.
     pub fn take_listeners(&mut self, address: &Address) -> Vec<Listener> {
         let matching = self
             .listeners

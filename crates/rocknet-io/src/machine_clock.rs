@@ -1,4 +1,4 @@
-//! Monotonic clock of the machine, by which two processes state the same times.
+//! Monotonic clock of the machine. All processes share it, so that one can pass times to another.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,6 +1,7 @@
 //! Monotonic clock of the process, which counts from its first reading.
 
-// On Apple systems, the monotonic clock of the machine does not stand still while the machine is suspended.
+// On Apple systems, the monotonic clock of the machine continues while the machine is suspended. The clock of the
+// standard library stands still there.
 #[cfg(all(unix, not(target_vendor = "apple")))]
 #[path = "uptime/unix.rs"]
 mod system;

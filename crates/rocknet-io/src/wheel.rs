@@ -9,9 +9,9 @@
 //! request, and nearly always further away. The entry remains in its slot until the old tick, and then moves to its new
 //! slot. A deadline that moves nearer is immediately entered into a second slot.
 //!
-//! Ticks are counted in 32 bits, because every connection stores several. With ticks of 10 ms the counter wraps around
-//! after 497 days. Two ticks are therefore compared by their wrapping difference, and no deadline is further away than
-//! half of the range.
+//! Ticks are counted in 32 bits, because every connection stores several. With ticks of 10 ms, the shortest that can be
+//! configured, the counter wraps around after 497 days. Two ticks are therefore compared by their wrapping difference,
+//! and no deadline is further away than half of the range.
 
 mod timeout;
 

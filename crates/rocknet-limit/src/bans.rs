@@ -46,7 +46,7 @@ impl<R> Ban<R> {
     }
 
     /// Returns the time from which on the client is not remembered. After its end, a ban is remembered for as long as
-    /// it took.
+    /// it lasted.
     fn forgotten_at(&self) -> u64 {
         self.until.saturating_add(self.until.saturating_sub(self.since))
     }

@@ -15,8 +15,8 @@ pub fn seed() -> KeySeed {
     KeySeed::new(&[7; KeySeed::SIZE])
 }
 
-/// Reads any bytes as a transfer of limits. Accepted buckets are never more than empty, and accepted sections are the
-/// same after they are written again.
+/// Reads any bytes as a transfer of limits. No accepted bucket needs longer than `CAPACITY` to become full, and
+/// accepted sections are the same after they are written again.
 pub fn limit_transfer(bytes: &[u8]) {
     // The time of the transfer itself, so that its age is accepted.
     let clock = bytes.get(8..16).and_then(|time| time.try_into().ok());

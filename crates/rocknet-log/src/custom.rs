@@ -64,6 +64,7 @@ impl CustomFormat {
     fn new(text: &str) -> CustomFormat {
         // The check of the configuration has refused invalid templates.
         let template = Template::parse(text, Scope::Log).unwrap_or_else(|_| Template::constant(text));
+        // A line of JSON begins with `{` and a quote, and a placeholder with `{` and a letter.
         let is_json = text
             .strip_prefix('{')
             .is_some_and(|rest| rest.trim_start().starts_with('"'));
@@ -113,7 +114,7 @@ impl Escaping {
             Escaping::Word => escape::word(out, value),
             Escaping::Quoted => escape::within_quotes(out, value),
             Escaping::Json | Escaping::JsonNumber if value.is_empty() => out.extend_from_slice(b"null"),
-            // The server writes these values itself, so that they are numbers.
+            // The server writes these values itself, so they are numbers.
             Escaping::JsonNumber => out.extend_from_slice(value),
             Escaping::Json => escape::json(out, value),
             Escaping::JsonString => {

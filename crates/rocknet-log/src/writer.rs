@@ -26,8 +26,8 @@ const RECYCLED_MAX: usize = 2 * CAPACITY;
 const SPARES: usize = 8;
 
 /// Maximum number of logs with buffers in one worker. When this number is reached, all buffers are sent or, if the log
-/// thread is overloaded, emptied. Otherwise
-/// thousands of sites with files of their own would use hundreds of megabytes, at 36 KiB for each.
+/// thread is overloaded, emptied. Otherwise thousands of sites with files of their own would use hundreds of megabytes,
+/// at 36 KiB for each.
 const ACTIVE_MAX: usize = 64;
 
 /// Lines of one log, on their way to the log thread.

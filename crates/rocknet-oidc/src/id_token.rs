@@ -14,7 +14,7 @@ const MAX_TOKEN: usize = 64 * 1024;
 /// Maximum difference between the clocks of the provider and of this server, in seconds.
 const CLOCK_SKEW_S: f64 = 60.0;
 
-/// Values that a token has to contain.
+/// Values with which the claims of a token are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpectedToken<'a> {
     /// Issuer.

@@ -15,7 +15,8 @@ const DAY_S: u64 = 24 * 60 * 60;
 const ROTATION_S: u64 = 7 * DAY_S;
 
 /// Age after which a key opens no cookie any more: it sealed cookies for [`ROTATION_S`], and each was valid for
-/// [`MAX_LIFETIME_S`] at most. The rest is a margin for a server that was stopped.
+/// [`MAX_LIFETIME_S`] at most. The rest is a margin for a rotation that is late, because the server was stopped or
+/// unused.
 const EXPIRY_S: u64 = ROTATION_S + MAX_LIFETIME_S + 8 * DAY_S;
 
 /// Maximum number of keys. A larger number would mean that the clock of the machine jumps.

@@ -12,10 +12,11 @@ pub const LOGIN_TIME_S: u64 = 10 * 60;
 const MAX_TARGET: usize = 768;
 
 /// Labels of the logins that one browser can have in progress. Each is the first character of a state. A further login
-/// replaces an earlier one, so that any number of requests leaves cookies that fit into the head of the next one.
+/// replaces an earlier one, so that the cookies of all logins fit into the head of the next request.
 const LABELS: [&str; 4] = ["0", "1", "2", "3"];
 
-/// A login that has begun. It is kept in an encrypted cookie, so that no other browser can complete it.
+/// A login that has begun. It is kept in an encrypted cookie, so that no other browser can complete it. Its members
+/// have short names there, because the size of a cookie is limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingLogin {
     /// Value that the callback has to contain (RFC 6749 §10.12).

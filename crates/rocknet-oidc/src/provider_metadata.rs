@@ -35,7 +35,7 @@ pub enum SecretMethod {
     Post,
 }
 
-/// Reason why the metadata of a provider cannot be used.
+/// Reason why the metadata of a provider cannot be used. In the texts, “it” is the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetadataError {
     /// The text is not a JSON object, or a required member is missing.
@@ -52,7 +52,7 @@ impl fmt::Display for MetadataError {
             MetadataError::Malformed(error) => write!(f, "its metadata cannot be read: {error}"),
             MetadataError::Issuer(issuer) => write!(
                 f,
-                "it calls itself {issuer:?}, and `oidc` has to be exactly that, with or without a slash at the end"
+                "it calls itself {issuer:?}; set `oidc` to exactly this text, because a slash at the end counts"
             ),
             MetadataError::Endpoint(name) => {
                 write!(
@@ -114,7 +114,7 @@ impl ProviderMetadata {
             end_session_endpoint: check_optional("end_session_endpoint", file.end_session_endpoint)?,
             secret_method: match has("client_secret_post") && !has("client_secret_basic") {
                 true => SecretMethod::Post,
-                // The default of a provider that names no method.
+                // Also the default for a provider that names no method.
                 false => SecretMethod::Basic,
             },
             sends_issuer: file.authorization_response_iss_parameter_supported == Some(true),

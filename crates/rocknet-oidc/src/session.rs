@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Divisor of the maximum idle time. After this part of it, a request renews the cookie of a session.
+/// Divisor of the maximum idle time: a request renews the cookie of a session after a tenth of this time.
 const RENEWALS: u64 = 10;
 
-/// Session of a user who has logged in.
+/// Session of a user who has logged in. Its members have short names in the cookie, whose size is limited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoginSession {
     /// Identifier of the user at the provider.

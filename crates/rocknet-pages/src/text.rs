@@ -86,7 +86,7 @@ pub fn push_template(out: &mut Vec<u8>, template: &str, mut value: impl FnMut(&s
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}'   // marks, zero width space; joiners are allowed for scripts
+            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}'   // marks, zero width space
             | '\u{2028}'..='\u{202E}'                          // line and paragraph separators, embeddings, overrides
             | '\u{2060}'..='\u{206F}'                          // word joiner, isolates, deprecated format characters
             | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}') // byte order mark, annotations

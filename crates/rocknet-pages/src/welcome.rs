@@ -18,8 +18,7 @@ pub struct Welcome<'a> {
 /// Returns the page as HTML.
 pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(PAGE.len() + STYLE.len() + 2 * LOGO.len() + RESERVE);
-    push_template(&mut out, PAGE, |key, out| {
-        match key {
+    push_template(&mut out, PAGE, |key, out| match key {
         "style" => out.extend_from_slice(STYLE.as_bytes()),
         "big" => push_logo(out, "big"),
         "mark" => push_logo(out, "mark"),
@@ -33,17 +32,18 @@ pub fn html(welcome: &Welcome<'_>) -> Vec<u8> {
         "config" => match welcome.config_path {
             Some(path) => push_code(out, "", path, ""),
             None => out.extend_from_slice(
-                b"none yet. RockNet looks for <code>./rocknet.toml</code>, then <code>/etc/rocknet/rocknet.toml</code>.",
+                b"none yet. RockNet looks for <code>./rocknet.toml</code>, then \
+                <code>/etc/rocknet/rocknet.toml</code>.",
             ),
         },
         "place" => match welcome.config_path {
             Some(path) => push_code(out, "Add this to ", path, ", then reload:"),
             None => out.extend_from_slice(
-                b"Save this as <code>rocknet.toml</code> where you are, then stop the server and type <code>rocknet</code>:",
+                b"Save this as <code>rocknet.toml</code> where you are, then stop the server and type \
+                <code>rocknet</code>:",
             ),
         },
         _ => {}
-    }
     });
     out
 }

@@ -257,10 +257,9 @@ impl Refusal {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// Returns true if the line is the preface of HTTP/2, or may be a damaged preface. A line of an unknown protocol
-    /// has no HTTP version, and either its second word is not a request target or its first word is `PRI`, so its
-    /// client may speak HTTP/2. A connection that accepts HTTP/1 and HTTP/2 sends no response to such a client (RFC
-    /// 9113 §3.4).
+    /// Returns true for the preface of HTTP/2, and for a line of an [unknown protocol](Self::UnknownProtocol), which may
+    /// be a damaged preface. A connection that accepts HTTP/1 and HTTP/2 sends no response to such a line (RFC 9113
+    /// §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }

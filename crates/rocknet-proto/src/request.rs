@@ -210,8 +210,9 @@ impl OwnedRequest {
         }
     }
 
-    /// Returns the request without the last parameter of its query, if the query ends with `parameter`. A query with
-    /// this parameter alone is removed. Header fields that contain the parameter, such as `Referer`, are not changed.
+    /// Returns the request without the last parameter of its query, such as the signature of a signed URL, if the query
+    /// ends with `parameter`. A query with this parameter alone is removed. Header fields that contain the parameter,
+    /// such as `Referer`, are not changed.
     pub fn without_last_parameter(&self, parameter: &[u8]) -> Self {
         let mut index = self.index.clone();
         let (target, query) = (self.view().target, self.view().query);

@@ -132,8 +132,8 @@ impl ProxyError {
                     .to_owned()
             }
             ProxyError::Timeout => format!(
-                "{upstream} takes longer than `first_byte` of the proxy permits, or within a response longer than `idle`. \
-                 Raise that timeout, or find out what the upstream waits for."
+                "{upstream} did not begin its response within `first_byte` of the proxy, or paused in the response for \
+                 longer than `idle`. Raise that timeout, or find out what the upstream waits for."
             ),
             ProxyError::ReusedConnectionClosed | ProxyError::ConnectionLost(_) | ProxyError::NoResponse => format!(
                 "{upstream} closed the connection before its response was complete. See the log of the upstream."

@@ -50,6 +50,7 @@ impl From<String> for CheckError {
 pub async fn check(upstream: &Upstream, health: &Health) -> Result<(), CheckError> {
     let to_text = |error: std::io::Error| error.to_string();
     let status = match upstream.connect_target() {
+        // Upstreams with Unix sockets have no TLS.
         ConnectTarget::Unix(path) => {
             request_status(UnixStream::connect(path).await.map_err(to_text)?, upstream, health).await?
         }

@@ -6,7 +6,7 @@
 //! ```text
 //! Exchange ─▶ proxy.rs             selects an upstream; concurrency_limit.rs grants a permit,
 //!                │                 upstream_queue.rs queues requests that wait for a permit
-//!           request.rs             writes the head; forwarded.rs and header_spoofing.rs protect the client's identity
+//!           request.rs             writes the head; forwarded.rs names the client, header_spoofing.rs finds forgeries
 //!                │
 //!           h1_exchange.rs ⇄ h1_connection.rs ─▶ transport.rs      socket or TLS; pool.rs keeps idle connections,
 //!                │                                                 connect.rs and happy_eyeballs.rs open new ones
@@ -225,7 +225,8 @@ async fn forward(
                     });
                     break response::from_exchange(exchange, sent.method(), proxy.response_buffer);
                 }
-                // The other idle connections to this upstream may have been closed as well.
+                // The other idle connections to this upstream may have been closed as well, so the next iteration opens
+                // a new one.
                 Err(ProxyError::ReusedConnectionClosed)
                     if sent.is_idempotent() && restore_body(&mut request_body, &replay) =>
                 {

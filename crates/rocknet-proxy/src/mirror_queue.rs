@@ -46,7 +46,7 @@ pub struct MirroredRequest {
     /// Encoded request, or the part of it that was recorded so far.
     pub bytes: Vec<u8>,
     /// Number of bytes that the request body may still have. `None` once the body has exceeded a limit or its
-    /// announced length; the copy is then dropped.
+    /// announced length, and once the copy was sent; further chunks are then ignored.
     remaining: Option<usize>,
     /// Number of bytes of the announced request body that were not recorded yet; `None` if no length was announced.
     missing: Option<u64>,
@@ -213,10 +213,10 @@ struct QueuedCopy {
 impl QueuedCopy {
     /// Counts a copy as queued. Returns `None` if the queue is full.
     fn new(copy: MirroredRequest) -> Option<QueuedCopy> {
-        let copies = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
+        let before = copy.counted.copies.count.fetch_add(1, Ordering::Relaxed);
         // Created even if the queue is full, because its drop decrements the count.
         let queued = QueuedCopy { copy };
-        (copies < MAX_COPIES).then_some(queued)
+        (before < MAX_COPIES).then_some(queued)
     }
 }
 

@@ -15,7 +15,8 @@ use rocknet_handler::response::FieldList;
 
 pub use self::origin::Origin;
 
-/// Configured rewriting of one proxy.
+/// Configured rewriting of one proxy. Each field has pairs of an old and a new beginning (of domains as a whole), and
+/// the first pair that matches is applied. Other values are rewritten only if `is_automatic` is true.
 pub struct ResponseRewrite {
     redirects: AddressRewrites,
     cookie_paths: AddressRewrites,

@@ -90,7 +90,8 @@ impl UpstreamQueue {
         })
     }
 
-    /// Waits up to `ticks` for a permit at one of the upstreams other than `excluded`.
+    /// Waits up to `ticks` for a permit at one of the upstreams other than `excluded`. `deadline` is a timer of the
+    /// caller, which this method sets.
     ///
     /// Returns `None` if too many requests wait already, or if no permit was granted in time.
     pub async fn wait(

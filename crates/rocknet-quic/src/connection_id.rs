@@ -28,8 +28,8 @@ const CHECK: [u8; 4] = *b"rock";
 /// Owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Generation of the process. Processes that serve a port at the same time need different generations. Connections
-    /// of generations without a process are reset.
+    /// Number of the process, 0 for the first. Processes that serve a port at the same time need different generations.
+    /// Connections of generations without a process are reset.
     pub generation: u16,
     /// Number of the worker among the workers of the process that have a UDP socket.
     pub worker: u16,
@@ -126,8 +126,8 @@ impl ConnectionIdGenerator for Generator {
     /// `quinn-proto` send a stateless reset; the datagram of a rejected ID is dropped. An ID that the server has not
     /// issued is rejected. If the ID names another worker of this process, it is rejected, and the owner is recorded,
     /// so that the datagram can be forwarded instead. The ID of a worker that no longer exists, or of another process,
-    /// is accepted, because nothing could receive the datagram: the endpoint has already passed on datagrams for older
-    /// processes that still run, and a process that was replaced reads no datagrams of its successor.
+    /// is accepted, because nothing could receive the datagram. The endpoint has already passed on the datagrams of
+    /// older processes that still run, and a replaced process receives no datagrams of its successor's connections.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         match self.key.owner(id) {
             Some(owner) if owner == self.owner => Ok(()),

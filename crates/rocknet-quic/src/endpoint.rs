@@ -448,7 +448,7 @@ pub enum NewConnection {
     Ignore,
 }
 
-/// Decision on a new connection.
+/// Final decision on a new connection, after the decision of the caller and the limits on handshakes.
 #[derive(Clone, Copy)]
 enum Admission {
     Accept,

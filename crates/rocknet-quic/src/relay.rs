@@ -1,8 +1,9 @@
 //! Passes datagrams to an older process of the same server, which still serves the connections that it began.
 //!
-//! After a restart without interruption, the new process reads the UDP sockets. A datagram whose connection ID has the
-//! generation of an older process is sent to that process. The older process passes the datagram to the worker of the
-//! connection. That worker sends through its own copy of the socket.
+//! After a restart without interruption, the new process reads the UDP sockets. Connection IDs contain the generation
+//! of their process, a number that distinguishes the processes of one server. A datagram with the generation of an
+//! older process is sent to that process, which passes it to the worker of the connection. That worker sends through
+//! its own copy of the socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

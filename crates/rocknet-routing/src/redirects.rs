@@ -45,6 +45,7 @@ impl Redirects {
             }
             let names = CaptureNames::of_pattern(&redirect.from);
             let moved = RedirectTarget {
+                // A query of the target replaces that of the request.
                 to: Target::new(&redirect.to, &names, false).map_err(bad)?,
                 regex: match &redirect.from {
                     Pattern::Regex(regex) => Some((regex.clone(), names.names().into())),

@@ -43,7 +43,7 @@ pub(crate) struct Destination {
     pub url: http::Uri,
     /// Header fields of the requests.
     pub fields: HeaderMap,
-    /// Name of the service.
+    /// Name of this server in its spans (`service.name`).
     pub service: String,
 }
 

@@ -84,7 +84,7 @@ pub struct AcceptLoop<'w> {
     quic_paused_until: Option<Tick>,
     /// Tick at which the remaining connections are cut; `None` until the worker is stopping.
     stop_deadline: Option<Tick>,
-    /// True while the worker is stopping, but the server continues, or another process has taken over. The UDP socket
+    /// True while the worker is stopping, and the server continues or another process has taken over. The UDP socket
     /// of this worker may still receive datagrams for QUIC connections of older processes.
     is_draining: bool,
     /// Tick at which the connections without a request in progress close, while the worker stops.

@@ -77,7 +77,7 @@ pub struct Bans {
     added: Mutex<Vec<AddedNetwork>>,
     files: Mutex<ListFiles>,
     rules: RwLock<Arc<Rules>>,
-    /// True if there are paths of login forms; see `is_login_path`.
+    /// True if there are paths of login forms; see `Rules::is_login_path`.
     has_login_paths: AtomicBool,
     /// Offences of clients, by kind.
     rates: [RateTable; Offence::ALL.len()],
@@ -274,6 +274,7 @@ impl Bans {
         }
         let (first, max) = (settings.time.as_secs(), settings.max_time.as_secs());
         let reason = Reason::Offence(offence);
+        // `None`: another thread has banned the client since the check above.
         if let Some(ban) = self.clients.ban_again(key, now, first, max, reason) {
             // After the ban, the client may log in again.
             self.logins.forget(self.seed.of_client(key), elapsed);

@@ -93,7 +93,8 @@ impl Endpoint {
         let route = Arc::new(context.route(pattern, settings, headers)?);
         let root = settings.root.as_deref();
         let tree = root.filter(|_| entry.serves_files).map(|root| {
-            // Error pages are paths of the site. Those outside of an alias are files of the document root.
+            // Error pages are paths of the site. Those outside of an alias are files of the document root, such as
+            // `/404.html` for a route `/docs/*` with an alias.
             let pages = settings.alias.as_ref().and_then(|_| context.pages(settings, &route));
             Arc::new(context.tree(root, settings, &route).with_pages(pages))
         });

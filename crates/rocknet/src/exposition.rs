@@ -169,6 +169,7 @@ fn requests(page: &mut Page, measured: &Measured) {
     page.counter("rocknet_requests", "", "Received requests.", status.requests);
     let help = "Responses by the first digit of their status.";
     page.family("rocknet_responses", "counter", "", help);
+    // `Status` does not count 1xx. Upgrades (101) are in `rocknet_route_responses`.
     for (class, count) in [
         ("2xx", status.responses.successful),
         ("3xx", status.responses.redirection),

@@ -1,5 +1,5 @@
 //! Transfer of the tables of clients to the process that replaces this one: used parts of limits, offences, and wrong
-//! passwords. Without it, every client would begin again at each upgrade.
+//! passwords. Without it, each upgrade would reset all counts.
 //!
 //! The tables are in a sealed file, whose descriptor passes through the channel of the upgrade. The secrets of their
 //! keys have passed before, because the new process needs them when it loads its configuration. Requests that the old
@@ -43,7 +43,7 @@ pub fn write(registries: &Registries) -> io::Result<File> {
     sealed_file::create(&transfer.finish())
 }
 
-/// Adopts the tables in a file of [`write()`]. A file that cannot be used is logged, and all clients begin again.
+/// Adopts the tables in a file of [`write()`]. A file that cannot be used is logged, and all counts begin at 0.
 /// `file`: `None` if it was not received.
 pub fn adopt(registries: &Registries, file: Option<File>) {
     let bytes = file

@@ -27,7 +27,7 @@ const MAX_WAITING: usize = 4_096;
 pub struct LimitRegistry {
     /// Seed of the hashes of keys, which clients cannot know.
     seed: KeySeed,
-    /// Memory of all tables.
+    /// Maximum memory, which all tables share.
     budget: Arc<Budget>,
     states: Mutex<HashMap<LimitId, Weak<LimitState>>>,
     guards: Mutex<HashMap<GuardId, Weak<dyn Guard>>>,

@@ -23,7 +23,7 @@ pub use used_states::UsedStates;
 pub struct OidcRegistry {
     /// Keys that encrypt cookies.
     pub keys: Arc<CookieKeys>,
-    /// States of callbacks that have arrived.
+    /// Values of `state` in callbacks that have arrived.
     pub used_states: Arc<UsedStates>,
     http: Arc<HttpClient>,
     /// Providers that a configuration uses.
@@ -31,8 +31,8 @@ pub struct OidcRegistry {
 }
 
 impl OidcRegistry {
-    /// Reads the keys of cookies from the state folder, or stores new ones there, if a configuration has logins. A
-    /// second call does nothing.
+    /// Reads the keys of cookies from the state folder, or stores new ones there, if a configuration has logins. Does
+    /// nothing once that has succeeded.
     pub fn prepare(&self, config: &Config, state_folder: &Path) {
         let has_login = |site: &Site| {
             let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));

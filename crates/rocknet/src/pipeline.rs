@@ -375,7 +375,8 @@ where
     deferred::wait(worker, context, incoming, body, timeout, decisions, restart)
 }
 
-/// Runs the phases again once a guard or a lookup has decided. The configuration may have changed meanwhile.
+/// Runs the phases again once a guard or a lookup has decided. The configuration may have changed meanwhile; lookups
+/// under the old one are dropped.
 fn restart(
     worker: &Rc<Worker>,
     incoming: &OwnedIncoming<'_>,

@@ -229,9 +229,10 @@ impl SiteRoutes {
         self.trie.find(path).map_or(&self.root, |(endpoint, _)| endpoint)
     }
 
-    /// Returns the endpoint of another route that applies to `file`, a path in `tree`. The guards of that route apply
-    /// to the file too. Returns `None` if `file` and `tree` have the same route. Also returns `None` if the route of
-    /// `file` serves another folder or has another alias, because the same path is a different file there.
+    /// Returns the endpoint of another route that applies to `file`, a path in `tree`, such as the route
+    /// `/docs/index.html` after a request for `/docs/`. The guards of that route apply to the file too. Returns `None`
+    /// if `file` and `tree` have the same route. Also returns `None` if the route of `file` serves another folder or
+    /// has another alias, because the same path is a different file there.
     pub fn endpoint_of_file(&self, tree: &Arc<Tree>, file: &str) -> Option<&Arc<Endpoint>> {
         let endpoint = self.endpoint(file);
         let is_excluded = |other: &Arc<Tree>| Arc::ptr_eq(other, tree) || !other.is_at_same_place(tree);

@@ -23,6 +23,7 @@ const SECRET_BYTES: usize = 32;
 #[derive(Default)]
 pub struct UrlKeyStore {
     state_folder: OnceLock<PathBuf>,
+    /// Keys in the file, normally one. Empty before the first use, or if the file cannot be used.
     generated: Mutex<Vec<UrlKey>>,
 }
 

@@ -56,8 +56,8 @@ pub const VIEWS: [(PageKind, &str, &str); 11] = [
 ];
 
 impl PageKind {
-    /// Returns the kind of page that a request asks for; `None` for the API, and for a program that requests an
-    /// unknown address.
+    /// Returns the kind of page that a request is for; `None` for the API, and for a program that requests an unknown
+    /// address.
     pub fn of(exchange: &Exchange) -> Option<PageKind> {
         let path: &str = &exchange.path;
         let found = PageKind::find(path);

@@ -46,7 +46,7 @@ pub fn edits(name: &str, content: NewContent<'_>) -> Vec<Edit> {
         value: quoted(text),
     };
     match content {
-        // A website is added with a folder, which is removed again. The edits are applied together or not at all.
+        // `AddSite` needs a folder, which the last edit removes again. The edits are applied together or not at all.
         NewContent::Proxy(address) => vec![add("."), set("proxy", address), Edit::Remove { path: path("root") }],
         NewContent::Folder { root, has_php } => {
             let php = has_php.then(|| set("php", "auto"));

@@ -52,7 +52,7 @@ impl NoticeKind {
 }
 
 impl Notice {
-    /// Creates a report without details.
+    /// Creates the report about a success, without details.
     pub fn good(text: impl Into<String>) -> Notice {
         Notice {
             kind: NoticeKind::Good,

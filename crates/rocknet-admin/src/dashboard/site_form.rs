@@ -269,6 +269,7 @@ impl FilledForm {
         let Some((choice, words)) = shown_with(name) else {
             return true;
         };
+        // `KINDS` has the order of the variants.
         let (_, kind, ..) = KINDS[self.kind as usize];
         words.contains(&if choice == "kind" { kind } else { self.text(choice) })
     }

@@ -1,11 +1,13 @@
-//! Sizes of the responses of one site by age, so that its oldest responses leave the index without a search for them.
+//! Sizes of the responses of one site on disk by age, so that its oldest responses can be dropped from the index
+//! without a search for them.
 //!
-//! The positions are divided into spans, each with at most about 1/32 of the bytes of the site. A site has at most
-//! [`MAX_SPANS`] of them, however many responses it has. Dropping the oldest span drops all responses before its end.
+//! The positions in the log are divided into spans, each with at most about 1/32 of the bytes of the site. A site has
+//! at most [`MAX_SPANS`] of them, however many responses it has. Dropping the oldest span drops all responses before
+//! its end.
 
 use super::position::Position;
 
-/// A span ends when it has this part of the bytes of the site.
+/// Divisor of the bytes of the site: a span ends when it has 1/32 of them.
 const PARTS: u64 = 32;
 
 /// Minimum size of a span in bytes, so that a small site has few of them.

@@ -14,15 +14,15 @@ use super::record::{self, HEADER, Header, Kind};
 use super::shared::{Shared, read_record};
 use super::time::unix_s;
 
-/// Returns true for keys that the memory has.
+/// Returns true for keys that a memory store has.
 pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
 /// Divisor of the capacity. The log has space while the responses in the index take less than a quarter of it.
 ///
-/// The other records are then replaced and dropped responses, such as those of a site that exceeds its quota. So no
-/// response in the index has to be dropped. A sealed segment is at least half full, of bytes or of records. Therefore
-/// the responses in the index fill at most half of the segments, and the other half is free for new responses. Each
-/// byte is then written twice on average.
+/// The rest of the log then holds replaced and dropped responses, such as those of a site that exceeds its quota. So no
+/// response in the index has to be dropped. Segments are at least half full on average, of bytes or of records, because
+/// a segment ends only when the next record does not fit. Therefore the responses in the index fill at most half of the
+/// segments, and the other half is free for new responses. Each byte is then written twice on average.
 const SPACE_DIVISOR: u64 = 4;
 
 /// Divisor of the size of a segment. If the log has no space, at most half of a segment is kept, so that dropping the
@@ -51,7 +51,8 @@ pub(super) fn keep_responses(
             break;
         };
         at += header.length();
-        // A segment has a maximum number of records, so a small response takes this share.
+        // A segment has a maximum number of records, so each response takes at least this share. With the bytes of the
+        // responses, the sum is an upper bound of the space that they take.
         let shares = shared.index.len() as u64 * u64::from(MIN_SHARE);
         let has_space = shared.index.bytes() + shares < shared.capacity.load(Ordering::Relaxed) / SPACE_DIVISOR;
         let room = if has_space { most } else { most / KEPT_DIVISOR };
@@ -99,7 +100,8 @@ pub(super) fn keep_responses(
     Ok(())
 }
 
-/// Returns true if the memory has the resource of a record. The key is at the beginning of the head.
+/// Returns true if a memory store has the resource of a record. The head begins with the key, after its length in
+/// 4 bytes.
 fn is_key_in_memory(is_in_memory: &IsInMemory, file: &File, header: &Header) -> io::Result<bool> {
     let mut start = [0; 4 + crate::key::MAX_KEY];
     let count = start.len().min(header.head as usize);

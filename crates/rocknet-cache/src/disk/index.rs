@@ -2,6 +2,9 @@
 //!
 //! A key is represented by its hash. A response is used only if its record has the whole key. So if two keys have the
 //! same hash, a response may be lost, but is never sent for the other key.
+//!
+//! A site that exceeds its quota gets a position before which its entries do not count any longer (sites.rs). They stay
+//! in the tables until [`Index::sweep`] removes them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,9 +21,9 @@ use crate::store::MAX_VARIANTS;
 /// Number of tables, a power of two.
 const SHARDS: usize = 64;
 
-/// Entries of responses that have left the index are removed from the tables once their number is this part, 1/8, of
-/// that of the others.
-const MAX_DROPPED_SHARE: usize = 8;
+/// Divisor of the number of responses in the index. Entries of responses that have left the index are removed from the
+/// tables once their number is 1/8 of that number.
+const DROPPED_DIVISOR: usize = 8;
 
 /// Number of such entries below which a search through all tables is not worth its cost.
 const MIN_DROPPED: usize = 1024;
@@ -204,7 +207,7 @@ impl Index {
     /// look at a few entries for each removed one.
     pub fn sweep(&self) {
         let dropped = self.dropped.load(Ordering::Relaxed);
-        if dropped >= MIN_DROPPED.max(self.len() / MAX_DROPPED_SHARE) {
+        if dropped >= MIN_DROPPED.max(self.len() / DROPPED_DIVISOR) {
             self.retain(|_| true);
         }
     }

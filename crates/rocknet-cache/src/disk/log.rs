@@ -20,8 +20,8 @@ pub(super) const WRITE: u64 = 4 << 20;
 /// Maximum number of waiting records with responses.
 const MAX_WAITING_RECORDS: usize = 16 * 1024;
 
-/// Maximum number of waiting records, with removals and purges. Beyond it, the disk does not respond, and the log is
-/// given up.
+/// Maximum number of waiting records, with removals and purges. More of them wait only if the disk does not respond, so
+/// the log is given up.
 const MAX_RECORDS: usize = 256 * 1024;
 
 /// Maximum memory of the keys, purges and URLs of changes before the log is open, in bytes.
@@ -143,7 +143,7 @@ pub(super) struct Log {
     pub waiting: VecDeque<Record>,
     waiting_bytes: u64,
     pub early: EarlyChanges,
-    /// True if a change came after the end of the log, so that it is not recorded.
+    /// True if a change came after the log was closed for good, so that the change is not recorded.
     pub is_late: bool,
     /// True if the thread must write at once.
     pub is_urgent: bool,

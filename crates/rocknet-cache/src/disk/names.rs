@@ -1,5 +1,5 @@
-//! Lists of the names of request fields that select responses. Few lists are in use, so the index has only their
-//! number.
+//! Hashes of keys and variants, and lists of the names of request fields that select responses. Few lists are in use,
+//! so an entry of the index has only the number of its list.
 
 use std::hash::{BuildHasher, Hasher};
 

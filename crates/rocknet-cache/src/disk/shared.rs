@@ -1,4 +1,4 @@
-//! State of the log that workers, the pool and the thread of the log share.
+//! State of the log that workers, the threads that read, and the thread of the log share.
 
 mod changes;
 mod lookup;
@@ -124,7 +124,8 @@ impl Shared {
         }
     }
 
-    /// Returns the time until the log closes, if one is set. A caller that then waits holds the lock of the log.
+    /// Returns the time until the log closes, if one is set. A caller that waits for this time must hold the lock of
+    /// the log from this call on, so that it does not miss a signal of [`Shared::close_at`].
     pub fn closes_in(&self) -> Option<Duration> {
         let at = *self.closes_at.lock().unwrap_or_else(PoisonError::into_inner);
         Some(at?.saturating_duration_since(Instant::now()))
@@ -267,8 +268,7 @@ impl Shared {
     }
 
     /// Writes a response in place of that for the same variant. `is_current` returns false if the resource was changed
-    /// after the response was requested. No change of the resource falls between this check and the place of the
-    /// response in the log.
+    /// after the response was requested. No change of the resource falls between this check and the append to the log.
     pub fn put(&self, key: &[u8], stored: &StoredResponse, now: Moment, is_current: impl FnOnce() -> bool) {
         let hashes = self.hashes.load_full();
         let prepared = hashes

@@ -189,11 +189,11 @@ impl<'s> Writer<'s> {
         self.begin().map_err(system)
     }
 
-    /// Applies the changes since the start of the server, and opens the log.
+    /// Applies the changes that were made while the log was not open, and opens it.
     fn begin(&mut self) -> io::Result<()> {
         let shared = self.shared;
         let mut log = shared.log();
-        // Otherwise the next process would use responses to which these changes were not applied.
+        // Otherwise this process or the next one would use responses to which these changes were not applied.
         while log.early.are_lost || shared.is_closing() && !log.early.is_empty() {
             log.early = EarlyChanges::default();
             drop(log);

@@ -1,9 +1,10 @@
-//! Positions of the last changes of the URLs of a site, for responses whose keys are made by a template, so that a URL
-//! does not lead to their keys.
+//! Positions of the last changes of the URLs of a site, for responses whose keys are made by a template. Such a key
+//! cannot be derived from the URL, so a response is compared with these positions when it is read.
 //!
 //! URLs share the places of a table by their hash. Responses to URLs of one place are invalidated together, which costs
-//! only the requests that fetch them again. A restart keeps the seed of the hashes, and so the place of each URL: a
-//! change without a record relies on an earlier change at the same place.
+//! only the requests that fetch them again. A change gets no record if an earlier change at the same place covers all
+//! responses. A restart keeps the seed of the hashes, and so the place of each URL, because a change without a record
+//! relies on that earlier one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -100,7 +100,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Ends the active segment. It is on disk when the call returns, so that little is left to write at the end.
+    /// Ends the active segment. It is on disk when the call returns, so that little is left to write when the log is
+    /// closed.
     pub fn seal(&mut self) -> io::Result<()> {
         if let Some((number, file)) = self.active.take() {
             file.sync_data()?;

@@ -138,7 +138,7 @@ impl Weighter<Box<[u8]>, Entry> for Size {
 
 /// Returns the number of shards of a store with this capacity.
 fn shards(capacity: u64) -> u64 {
-    // A power of two, as `quick_cache` needs it.
+    // A power of two, so that `Shards::of` selects a shard by the bits of the hash.
     let most = (capacity / MIN_SHARD).clamp(1, MAX_SHARDS);
     1 << most.ilog2()
 }
@@ -278,7 +278,7 @@ impl MemoryStore {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Returns true if there are no resources.
+    /// Returns true if there are no resources with responses.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -58,7 +58,7 @@ impl NameState {
         self.record.as_ref()
     }
 
-    /// Stores a new certificate of the name and computes the time of its renewal.
+    /// Replaces the certificate of the name in this state, and computes the time of its renewal.
     pub(super) fn set_record(&mut self, record: StoredCertificate) {
         self.record = Some(record);
         self.window = None;

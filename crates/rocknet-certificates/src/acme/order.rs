@@ -196,6 +196,7 @@ async fn solve_challenges(
     match order.poll_ready(&policy).await {
         Ok(OrderStatus::Invalid) => Err(OrderError::ChallengeFailed(failure_reasons(order).await)),
         Ok(_) => Ok(()),
+        // If the CA reports why the order is invalid, the library returns this error in place of the status.
         Err(error @ Error::Api(_)) => {
             let reason = failure_reasons(order).await;
             Err(if reason.is_empty() {

@@ -10,7 +10,7 @@ use super::session_store::{SessionStore, StoredSession};
 pub struct SessionStores(Mutex<StoreTable>);
 
 /// Stores by site. When the table has doubled, stores that no configuration uses any more are removed. A reload
-/// therefore takes linear time.
+/// therefore takes time linear in the number of sites.
 #[derive(Default)]
 struct StoreTable {
     by_site: HashMap<String, Weak<SessionStore>>,

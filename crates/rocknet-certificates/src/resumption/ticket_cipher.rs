@@ -36,8 +36,8 @@ struct PeriodKeys {
     previous: Option<TicketKey>,
 }
 
-/// Key of the tickets of one period and context. Its name is derived like the key, so tickets of another context are
-/// recognized.
+/// Key of the tickets of one period and context. Its name is derived like the key, so tickets of other contexts have
+/// other names and are not decrypted.
 struct TicketKey {
     name: [u8; NAME_LENGTH],
     key: LessSafeKey,

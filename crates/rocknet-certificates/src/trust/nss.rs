@@ -67,7 +67,8 @@ impl Nss {
         all
     }
 
-    /// Runs `certutil` on the database. A database with a password is not opened, because there is no prompt.
+    /// Runs `certutil` on the database. `-f /dev/null` supplies an empty password in place of a prompt, so a database
+    /// with a password is not opened.
     fn certutil(&self, arguments: &[&str]) -> Result<Vec<u8>, TrustError> {
         if self.tools.find("certutil").is_none() {
             let help = "certutil is missing: install libnss3-tools (Debian, Ubuntu), nss-tools (Fedora) or nss (Arch)";

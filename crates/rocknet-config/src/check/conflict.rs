@@ -64,8 +64,8 @@ fn check_names(check: &mut Check<'_>, sites: &[CheckedSite]) {
 }
 
 /// Reports a listener on `0.0.0.0` or `[::]` if another listener has the same port without an address, which stands
-/// for every address. The server cannot open both listeners. A listener on a single address does not conflict: it
-/// shares the socket of the port, and serves the connections to its address.
+/// for every address. Listeners of such a port share one socket, and a listener on a single address gets the
+/// connections to its address. No connection is to `0.0.0.0` or `[::]`, so a listener there would get none.
 fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     let mut every_address: HashMap<u16, Span> = HashMap::new();
     for SiteListener { listen, span, .. } in sites.iter().flat_map(|site| &site.listen) {
@@ -102,8 +102,9 @@ fn check_overlaps(check: &mut Check<'_>, sites: &[CheckedSite]) {
     }
 }
 
-/// Reports the first listener, or pair of overlapping listeners, that has sites with and without TLS. Such a listener
-/// is impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
+/// Reports the first listener, or pair of overlapping listeners, that has sites with and without TLS. A port on every
+/// address overlaps with the same port on a single address, because both share one socket. Such a mix is
+/// impossible, because the server decides about TLS before it knows the site of a connection. Sites with an invalid
 /// `tls` are skipped.
 fn check_schemes(check: &mut Check<'_>, sites: &[CheckedSite]) {
     // The first listener with TLS (the flag is true) and the first listener without TLS, for each socket. Port 0

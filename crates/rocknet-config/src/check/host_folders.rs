@@ -85,6 +85,7 @@ pub(super) fn expand(
             template.site.names.retain(|name| !has_folder(name));
         }
         let runs_programs = all_settings(template).any(|settings| settings.runs_programs());
+        // The hosts that remain have no folder, so the roots with `{host}` are removed.
         for settings in all_settings(template) {
             each_root(settings, |root| {
                 root.take().filter(|root| !host_folders::is_pattern(root))

@@ -23,6 +23,7 @@ impl Editor {
         if !found.is_some_and(|(key, item)| has_comment_above(key, item)) {
             return false;
         }
+        // `DocumentMut` has no spans, so the lines are found in its text, which is parsed again afterwards.
         let text = self.document.to_string();
         let Some(document) = without_lines(&text, path).and_then(|text| text.parse::<DocumentMut>().ok()) else {
             return false;

@@ -140,13 +140,13 @@ fn limit(limit: &Limit) -> String {
             (words, rate.excess)
         }
         Amount::Connections(max) => (vec![format!("connections = {max}")], Excess::Immediate),
-        Amount::Bandwidth(limit) => {
+        Amount::Bandwidth(bandwidth) => {
             let mut words = vec![format!(
                 "bandwidth = {}",
-                quoted(&format!("{}/s", format_size(limit.rate)))
+                quoted(&format!("{}/s", format_size(bandwidth.rate)))
             )];
-            if limit.after > 0 {
-                words.push(format!("after = {}", quoted(&format_size(limit.after))));
+            if bandwidth.after > 0 {
+                words.push(format!("after = {}", quoted(&format_size(bandwidth.after))));
             }
             (words, Excess::Immediate)
         }

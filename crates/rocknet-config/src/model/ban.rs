@@ -24,7 +24,8 @@ with_defaults! {
         pub refused: Option<OffenceRate> = Some(OffenceRate { count: 120, window: MINUTE }),
         /// Failed TLS handshakes that a client may make.
         pub handshakes: Option<OffenceRate> = Some(OffenceRate { count: 50, window: MINUTE }),
-        /// Paths to which each POST without a redirect as response counts as a failed login.
+        /// Paths to which each POST counts as a failed login, unless the response is a redirect, with which most
+        /// applications confirm a login.
         pub login_paths: Vec<String> = vec!["/wp-login.php".to_owned()],
         /// Duration of the first ban of a client.
         pub time: Duration = HOUR,

@@ -36,7 +36,8 @@ pub struct CertificateRule {
     pub fingerprint: Vec<[u8; 32]>,
     /// Name that becomes the user, which a certificate must have; `None`: the common name, if there is one.
     pub user: Option<CertificateUser>,
-    /// Header fields of requests with a certificate, by name. Fields of the client with these names are removed.
+    /// Header fields that are set in requests with a certificate: names and templates of the values. Fields of the
+    /// client with these names are removed.
     pub headers: BTreeMap<String, String>,
 }
 
@@ -140,8 +141,8 @@ fn matches_email(rule: &str, own: &str) -> bool {
     domain.eq_ignore_ascii_case(own_domain) && !own_user.is_empty() && (user == "*" || user == own_user)
 }
 
-/// Compares a URI of a certificate. Below a path, URIs with dot segments, empty segments or percent-encoding are
-/// refused, because applications could take them for URIs outside of the path.
+/// Compares a URI of a certificate. Below a path, URIs with dot segments, empty segments, percent-encoding, a query, a
+/// fragment or a backslash are refused, because applications could take them for URIs outside of the path.
 fn matches_uri(rule: &str, own: &str) -> bool {
     let Some(folder) = rule.strip_suffix('*').filter(|folder| folder.ends_with('/')) else {
         return rule == own;

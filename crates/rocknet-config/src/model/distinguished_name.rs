@@ -72,7 +72,7 @@ impl RelativeName {
         RelativeName(attributes)
     }
 
-    /// Returns true if both names have the same attributes, all of which are readable.
+    /// Returns true if both names have the same attributes, and all values are text.
     fn is_same(&self, other: &RelativeName) -> bool {
         self == other && self.0.iter().all(|attribute| attribute.value.text().is_some())
     }
@@ -84,8 +84,9 @@ impl DistinguishedName {
         DistinguishedName(parts)
     }
 
-    /// Returns true if both names are the same, readable, and not empty. Tools write names in the order of the
-    /// certificate (OpenSSL) or in its reverse (RFC 4514, nginx), so either order is accepted for the whole name.
+    /// Returns true if both names are the same and not empty, and all values are text. Tools write names in the order
+    /// of the certificate (OpenSSL) or in its reverse (RFC 4514, nginx), so either order is accepted for the whole
+    /// name.
     pub fn is_same(&self, other: &DistinguishedName) -> bool {
         let (own, other) = (&self.0, &other.0);
         let is_equal = |pairs: &mut dyn Iterator<Item = (&RelativeName, &RelativeName)>| {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::acme::Secret;
 
-/// Login of users by a provider of OpenID Connect. A user has to be in each of the lists `users`, `emails` and
-/// `groups`.
+/// Login of users by a provider of OpenID Connect. A user has to be in each of the lists `users`, `emails` and `groups`
+/// that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oidc {
     /// Issuer: the URL of the provider, exactly as in its metadata.

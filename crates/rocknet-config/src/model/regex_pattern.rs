@@ -67,7 +67,7 @@ impl RegexPattern {
         if text.len() > MAX_BYTES {
             return error(format!("is longer than {MAX_BYTES} bytes"), "write several rules");
         }
-        // The expression is first parsed alone, because `Regex` states the position of an error only in a text.
+        // The expression is first parsed alone, because an error of `Regex` states its position only in its message.
         let parsed = ParserBuilder::new()
             .unicode(false)
             .utf8(false)

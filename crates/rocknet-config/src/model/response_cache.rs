@@ -32,7 +32,7 @@ with_defaults! {
         pub stale_while_revalidate: Duration = Duration::ZERO,
         /// Time after the lifetime in which a response is sent if its handler fails.
         pub stale_if_error: Duration = Duration::ZERO,
-        /// Patterns of the names of cookies whose requests are not served from the cache.
+        /// Patterns of cookie names. A request with such a cookie is not served from the cache.
         pub bypass_cookies: Vec<String> = Vec::new(),
         /// Sets of conditions. A request that meets all conditions of one of them is not served from the cache.
         pub bypass: Vec<Conditions> = Vec::new(),
@@ -46,7 +46,7 @@ with_defaults! {
         pub max_object: u64 = 10 * 1024 * 1024,
         /// Obeys `Cache-Control` of requests.
         pub obey_clients: bool = false,
-        /// Obeys the fields of the cache plugins for LiteSpeed.
+        /// Obeys the header fields of cache plugins for LiteSpeed, such as `X-LiteSpeed-Cache-Control`.
         pub litespeed: bool = false,
     }
 }

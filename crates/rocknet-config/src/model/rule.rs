@@ -38,7 +38,8 @@ pub struct Rule {
     pub action: RuleAction,
     /// True if the following rules are skipped after this rule has matched. A redirect or a response always skips them.
     pub last: bool,
-    /// True if a response of the rule also applies to the path of the file that the request leads to.
+    /// True if a response of the rule also applies to the path of the file that the request leads to, such as
+    /// `/docs/index.html` for a request for `/docs/`.
     pub resolved: bool,
     /// Position of the rule in the configuration.
     pub span: SourceSpan,

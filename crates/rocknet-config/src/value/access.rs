@@ -1,4 +1,4 @@
-//! Parses lists of client addresses: `allow`, `deny`, and the condition `client` of rules.
+//! Parses lists of client addresses, such as `allow`, `deny` and the condition `client` of rules.
 
 use std::net::IpAddr;
 

@@ -130,7 +130,8 @@ pub(crate) fn exempt(check: &mut Check<'_>, written: &WrittenKey<'_>, ban: &mut 
     ban.exempt = access::ranges(check, "exempt", &written.entry.node);
 }
 
-/// Reads `files`. The server reports a file that it cannot read, because it reads the files again when they change.
+/// Reads `files`. A missing file is not an error: the server reads the files again when they change, and reports those
+/// that it cannot read.
 pub(crate) fn files(check: &mut Check<'_>, written: &WrittenKey<'_>, ban: &mut Ban) {
     let node = &written.entry.node;
     ban.files = path::folders(check, "files", node);

@@ -151,6 +151,7 @@ fn attributes_of(check: &mut Check<'_>, key: &str, node: &Node, attributes: &Tab
                 false => accepted.push(text.value.clone()),
             }
         }
+        // `CN`, `cn` and `2.5.4.3` are one attribute.
         if required.insert(kind, accepted).is_some() {
             let message = format!("`{key}`: `{}` is defined twice", short(name));
             check.error(Code::Conflict, entry.key, message, "keep one of the two");

@@ -1,4 +1,4 @@
-//! Checks the conditions of rules.
+//! Parses the conditions of rules and of `bypass` of the response cache.
 
 use crate::choice::Choice;
 use crate::context::Check;
@@ -13,11 +13,11 @@ use crate::value::{access, field, host, path, pattern, typed};
 
 /// Maximum number of conditions of one kind in a rule. More conditions are hard to read, and each costs a comparison.
 const MAX_CONDITIONS: usize = 64;
-/// Maximum number of addresses and networks in `client`. They are looked up by binary search, so that a list of a
-/// country is no problem.
+/// Maximum number of addresses and networks in `client`. It exceeds [`MAX_CONDITIONS`], because they are found by
+/// binary search.
 const MAX_CLIENTS: usize = access::MAX_RANGES;
 
-/// Reads the conditions of a rule. Invalid conditions are reported, and a configuration with a reported error is not
+/// Reads a table of conditions. Invalid conditions are reported, and a configuration with a reported error is not
 /// used. The words of `scheme` and `exists` were checked before, by the table of keys.
 pub(crate) fn conditions(check: &mut Check<'_>, table: &Table) -> Conditions {
     let mut when = Conditions {

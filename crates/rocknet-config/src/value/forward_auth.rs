@@ -65,7 +65,8 @@ pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
     }
 }
 
-/// Reads the URL of the authority: the server, and the target of queries.
+/// Reads the URL of the authority. Returns the server and the target of queries: `/verify` for
+/// `http://127.0.0.1:9091/verify` and for `unix:/run/auth.sock:/verify`.
 fn authority(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
     let Value::Text(written) = &node.value else { return None };
     let text = written.value.as_str();

@@ -48,7 +48,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node, inherited
             );
         }
     }
-    let mut oidc = start(check, table, node, inherited)?;
+    let mut oidc = base(check, table, node, inherited)?;
     if let Some(written) = table.node("client_secret").and_then(Node::written) {
         oidc.client_secret = Some(Secret::new(written.value.trim().as_bytes().to_vec()));
         if written.value.trim().is_empty() {
@@ -132,7 +132,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node, inherited
 }
 
 /// Reads `oidc` and `client_id`, or takes the provider of the site.
-fn start(check: &mut Check<'_>, table: &Table, node: &Node, inherited: Option<Oidc>) -> Option<Oidc> {
+fn base(check: &mut Check<'_>, table: &Table, node: &Node, inherited: Option<Oidc>) -> Option<Oidc> {
     let written = match &node.value {
         Value::Boolean(true) => {
             if inherited.is_none() {
@@ -234,12 +234,12 @@ pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
 /// Returns true for the URL of an issuer or of a page: with a host, and without a user or a fragment.
 fn is_url(url: &str, allows_query: bool) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let is_url = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte);
+    let is_url_byte = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte);
     rest.is_some_and(|rest| {
         let host = rest.split(['/', '?']).next().unwrap_or_default();
         !host.is_empty() && !host.contains('@') && (allows_query || !rest.contains('?'))
     }) && url.len() <= MAX_URL
-        && url.bytes().all(is_url)
+        && url.bytes().all(is_url_byte)
 }
 
 /// Returns true if the host of a URL is this machine.

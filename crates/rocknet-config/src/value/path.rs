@@ -258,7 +258,7 @@ fn check_path(check: &mut Check<'_>, key: &str, text: &str, span: Span) -> Optio
     }
 }
 
-/// Reads a path below the site, as for `fallback` and error pages.
+/// Reads a path below the site, such as that of an error page.
 pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option<String> {
     let written = node.written()?;
     if let Some((message, help)) = site_path_error(&written.value) {
@@ -268,7 +268,7 @@ pub(crate) fn site_path(check: &mut Check<'_>, key: &str, node: &Node) -> Option
     Some(written.value.clone())
 }
 
-/// Placeholder for the path of the request, in `try` and `exists_at`.
+/// Placeholder for the path of the request, in `try`, `exists_at` and the query of `fallback`.
 pub(crate) const PATH_PLACEHOLDER: &str = "{path}";
 
 /// Reads a path below the site that may have a query, for `fallback`.

@@ -125,7 +125,7 @@ pub(crate) fn memory(_: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut Re
 /// Minimum quota of a site on disk in bytes. A smaller one is surely a mistake.
 const MIN_QUOTA: u64 = 1 << 20;
 
-/// Reads `disk`.
+/// Reads `disk`. `true` means that the site has no quota.
 pub(crate) fn disk(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
     let node = &written.entry.node;
     cache.disk = match (&node.value, size(node)) {

@@ -29,6 +29,7 @@ pub(crate) fn alias(check: &mut Check<'_>, written: &WrittenKey<'_>, settings: &
         settings.alias = Some(Alias {
             path: String::new(),
             file: None,
+            // `replace` makes the target the root, and returns the former root.
             document_root: settings.root.replace(target),
         });
     }

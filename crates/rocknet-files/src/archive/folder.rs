@@ -25,7 +25,7 @@ pub struct ArchiveFolder {
 }
 
 impl ArchiveFolder {
-    /// Returns the bytes of its paths.
+    /// Returns the number of bytes of its paths.
     pub fn path_bytes(&self) -> usize {
         self.path.len() + self.relative.len() + self.name.len()
     }

@@ -194,6 +194,7 @@ pub fn push_end(out: &mut Vec<u8>, entries: usize, start: u64, end: u64) {
         put64(out, 44);
         put16(out, UNIX | VERSION_WIDE);
         put16(out, VERSION_WIDE);
+        // Number of this disk, and of the disk on which the central directory begins.
         put32(out, 0);
         put32(out, 0);
         put64(out, entries as u64);
@@ -213,12 +214,14 @@ pub fn push_end(out: &mut Vec<u8>, entries: usize, start: u64, end: u64) {
     };
     let narrow = |value: u64| u32::try_from(value).unwrap_or(WIDE);
     put32(out, 0x0605_4b50);
+    // The numbers of disks as above.
     put16(out, 0);
     put16(out, 0);
     put16(out, entries);
     put16(out, entries);
     put32(out, narrow(size));
     put32(out, narrow(start));
+    // Length of the comment.
     put16(out, 0);
 }
 

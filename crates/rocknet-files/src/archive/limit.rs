@@ -82,7 +82,7 @@ impl ArchiveLimit {
         let count = client.and_then(|client| clients.get(&client));
         let count = count.map_or(0, |archives| archives.count);
         // The limit of the client is checked first, so that a client that has reached it gets this reason even if the
-        // server has no free place either.
+        // server has reached its limit too.
         if client.is_some() && count >= per_client {
             return Err(Refusal::Client);
         }
@@ -107,7 +107,7 @@ impl ArchiveLimit {
     /// Waits until the folder of an archive may be scanned. Never returns `None`, because the semaphores are never
     /// closed.
     pub async fn scan(&self, archive: &ArchivePermit) -> Option<ScanPermit> {
-        // While it waits for its own client, a scan has no place of the server.
+        // A scan that waits for other scans of its client does not hold a permit of the server meanwhile.
         let of_client = match &archive.client {
             Some((_, scans)) => Some(Arc::clone(scans).acquire_owned().await.ok()?),
             None => None,

@@ -1,5 +1,6 @@
-//! Finds the files and folders of an archive: those that its client can reach by listings from its folder on. A scan
-//! runs in short steps, so that it ends soon after its client has left, and does not occupy a thread while others wait.
+//! Finds the files and folders of an archive: those that the client can reach from the requested folder by following
+//! listings. A scan runs in short steps, so that it ends soon after the client has disconnected, and does not occupy a
+//! thread while other jobs wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ pub struct Scanned {
     pub symlinks: Symlinks,
     /// Path of the folder of the archive below the root.
     pub relative: Vec<u8>,
-    /// Length of the first folder in the names of the entries, with its slash.
+    /// Length in bytes of the top folder's name with its slash, with which the names of all entries begin.
     pub prefix: usize,
     /// Length of the archive without compression.
     pub length: u64,

@@ -43,9 +43,9 @@ impl FileVersion {
     /// Fails if the file was replaced, changed or became shorter.
     pub fn check(&self, file: &File) -> io::Result<()> {
         let now = FileVersion::of(file)?;
-        let of = |version: &FileVersion| (version.device, version.inode, version.created);
+        let identity = |version: &FileVersion| (version.device, version.inode, version.created);
         let why = match () {
-            () if of(&now) != of(self) => "the file was replaced by another one",
+            () if identity(&now) != identity(self) => "the file was replaced by another one",
             () if now.size < self.size => "the file became shorter",
             () if now.size == self.size && now.modified != self.modified => "the file was changed",
             () => return Ok(()),

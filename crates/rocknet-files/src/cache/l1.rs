@@ -179,7 +179,7 @@ pub struct CachedEntry {
     /// Copy of `Route::is_unguarded`.
     is_open: bool,
     /// Guards that have to admit a request for the raw path, without and with TLS; found at the first request. `None`
-    /// if the slow path has to find them. An entry belongs to one raw path, which decides about the guards.
+    /// if only the whole pipeline can find them. An entry belongs to one raw path, which decides about the guards.
     pub guards: [OnceCell<Option<GuardList>>; 2],
     /// Resources that are sent with the entry.
     pub preloads: Option<Arc<Preloads>>,

@@ -50,8 +50,8 @@ impl AccountPlan {
         }
     }
 
-    /// Returns whether programs may have to be started as other accounts. An account in the configuration also counts
-    /// without scripts, because it prepares for a reload that adds scripts.
+    /// Returns whether programs may have to be started as other accounts. `server.script_user` also counts without
+    /// scripts, because it prepares for a reload that adds scripts.
     pub fn needs_helper(&self) -> bool {
         self.has_scripts || self.default.is_some() || !self.named.is_empty()
     }

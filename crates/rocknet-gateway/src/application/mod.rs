@@ -109,8 +109,9 @@ async fn try_handle(
             {
                 Err(BackendError::StaleConnection) => written = write_request()?,
                 exchange_result => {
-                    let response = exchange_result
-                        .and_then(|exchange_result| build_response(exchange_result, view.method, StatusLine::Refused));
+                    let response = exchange_result.and_then(|backend_exchange| {
+                        build_response(backend_exchange, view.method, StatusLine::Refused)
+                    });
                     group.record_result(number, now_ms(), response.as_ref().err());
                     return response;
                 }
@@ -146,7 +147,7 @@ async fn try_handle(
         ),
     };
     let exchange_result = backend_exchange.run_until_head(body, &deadline, ticks).await;
-    let response = exchange_result.and_then(|exchange_result| build_response(exchange_result, view.method, line));
+    let response = exchange_result.and_then(|backend_exchange| build_response(backend_exchange, view.method, line));
     group.record_result(number, now_ms(), response.as_ref().err());
     response
 }

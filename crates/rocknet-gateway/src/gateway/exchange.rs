@@ -236,7 +236,8 @@ impl BackendExchange {
                     self.body = None;
                     return Poll::Ready(Ok(()));
                 }
-                // The socket has put unsent bytes back into the queue. They are sent again, unless it is not writable.
+                // `is_flushed` has put unsent bytes back into the queue. They are sent again, unless the socket is not
+                // writable.
                 if !self.sending.is_empty() && send_state != SendState::WaitsForSocket {
                     continue;
                 }
@@ -325,6 +326,7 @@ impl BackendExchange {
         let received = match connection.socket.poll_recv(context, input) {
             Poll::Pending => {
                 if connection.socket.poll_abandoned(context, &services.wheel).is_ready() {
+                    // The program has ended, but another process keeps its output open. This is logged.
                     self.stderr_log.output_is_open(self.expects_more);
                     if !self.expects_more {
                         return Poll::Ready(self.on_eof());

@@ -118,8 +118,8 @@ impl ResponseBody {
             if is_over && self.remaining.is_some_and(|remaining| remaining > 0) {
                 return Poll::Ready(Some(Err(BackendError::Truncated.into())));
             }
-            // The application may run on after the last byte of the body; the response does not wait for its end. After
-            // more bytes, the connection is not reused.
+            // The application may run on after the last byte of the body; the response does not wait for its end. The
+            // connection is reused only if that end has been received by now.
             if is_over || self.remaining == Some(0) && !self.has_failed(context) {
                 self.backend_exchange.finish();
                 return Poll::Ready(None);

@@ -120,7 +120,7 @@ pub fn write(
     write_body_variables(params, request, length)?;
     write_connection_variables(params, request, context)?;
     if let Some(user) = context.user {
-        // An authority or a certificate may have established the user, beside credentials for the application.
+        // If an authority or a client certificate identifies the user, `Authorization` may be for the application.
         if context.has_verified_password && has_basic_credentials(request) {
             params.put(b"AUTH_TYPE", b"Basic")?;
         }
@@ -136,7 +136,8 @@ fn has_basic_credentials(request: &Request<'_>) -> bool {
     scheme.eq_ignore_ascii_case(b"Basic")
 }
 
-/// Returns the query of the request, after the query that `try` or `fallback` adds for a script.
+/// Returns the query of the request, after the query that the key `try` or `fallback` of the configuration adds for a
+/// script.
 fn query<'a>(request: &Request<'a>, source: VariableSource<'a>) -> Cow<'a, [u8]> {
     let own = request.query.unwrap_or_default();
     match source {

@@ -59,8 +59,8 @@ pub struct FpmProcess {
     listener: Option<UnixListener>,
     /// True once the running process has sent a response.
     responded: Arc<AtomicBool>,
-    /// Groups of processes whose php-fpm has ended unexpectedly or was replaced, and the deadline at which they are
-    /// killed. Until then they complete their requests.
+    /// Groups of processes whose php-fpm has ended unexpectedly, or was replaced or stopped by an operator, and the
+    /// deadline at which they are killed. Until then they complete their requests.
     orphans: Vec<(Process, Instant)>,
     stderr_tail: StderrTail,
     sender: Sender<PhpEvent>,
@@ -159,7 +159,7 @@ impl FpmProcess {
             self.end(self.pool.drain_timeout, true);
         }
         self.orphans.retain_mut(|(process, at)| {
-            // A replaced php-fpm is a member of its group until it is reaped.
+            // A replaced or stopped php-fpm is a member of its group until it is reaped.
             let _ = process.try_wait();
             let is_over = *at <= Instant::now();
             if is_over {

@@ -236,7 +236,7 @@ impl PhpManager {
         self.instruct(wanted, PhpEvent::Halt)
     }
 
-    /// Sends an event to the pools with the name `wanted`. Returns how many pools have this name.
+    /// Sends an event to each pool with the name `wanted`. Returns the number of events that were sent.
     fn instruct(&self, wanted: &str, event: impl Fn(u32) -> PhpEvent) -> usize {
         let state = lock(&self.state);
         let Some(running) = &state.running else {

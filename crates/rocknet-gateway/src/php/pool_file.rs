@@ -119,7 +119,8 @@ fn is_in_pool(name: &str, value: &str) -> bool {
     match name {
         // Loads a file. Scripts cannot change it.
         "zend_extension" => false,
-        // OPcache refuses to be enabled after the start, even if it is enabled.
+        // Settings of a pool are applied after the start, when OPcache can only be turned off. It rejects being turned
+        // on, even if it is on already.
         "opcache.enable" => ["", "0", "off", "no", "false", "none"]
             .iter()
             .any(|off| value.eq_ignore_ascii_case(off)),

@@ -104,8 +104,9 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     ])
 }
 
-/// Returns an expression for the paths without names that begin with a dot, apart from the name of a look-ahead.
-/// `first`: expression of the beginning, in which dots are permitted.
+/// Returns an expression for the paths without names that begin with a dot, apart from the name of a look-ahead: for
+/// `(?!well-known)`, paths such as `/a/b` and `/a/.well-known/b`. `first`: expression of the beginning, in which dots
+/// are permitted.
 fn names_other_than(name: &str, first: &str) -> String {
     let slashes = if name.ends_with('/') { "/+" } else { "/*" };
     let name = format!("\\.{}{slashes}", name.trim_end_matches('/'));

@@ -25,6 +25,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
         };
         for conditions in conditions.iter().flatten() {
             if let Some(mut keys) = condition::keys(conditions) {
+                // A rule for every path needs no `path`.
                 keys.retain(|(_, value)| *value != Value::texts(["/*"]));
                 keys.extend(file_rules::refusal(code));
                 site.rule(directive, keys);

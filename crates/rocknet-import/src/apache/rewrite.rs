@@ -250,9 +250,9 @@ fn has_group_reference(target: &str) -> bool {
 
 /// Returns true if each alternative holds only for paths without a file.
 fn is_about_missing(guard: &[Conditions]) -> bool {
-    let is_file =
+    let excludes_file =
         |condition: &Condition| condition.is_negated && condition.keys.iter().any(|(key, _)| *key == "exists");
-    !guard.is_empty() && guard.iter().all(|conditions| conditions.iter().any(is_file))
+    !guard.is_empty() && guard.iter().all(|conditions| conditions.iter().any(excludes_file))
 }
 
 /// Adds a proxy for a rule with the flag `P`. Returns false if the rule does not forward all paths below a prefix.

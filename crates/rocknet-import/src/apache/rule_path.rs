@@ -190,6 +190,7 @@ fn marked(target: &str, base: &str) -> Option<String> {
             rest = after;
         } else {
             let digit = after.chars().next().filter(char::is_ascii_digit)?;
+            // `pcre::named_groups` gives these names to the groups of the condition.
             out.push_str(&marks::marked(&format!("c{digit}")));
             rest = &after[1..];
         }

@@ -23,6 +23,7 @@ pub(super) fn alternatives(conditions: &[Directive], names_groups: bool, is_in_f
         let flags = CondFlags::read(condition.argument(2))?;
         let found = one(condition, &flags, names_groups && is_last, is_in_folder)?;
         all.accuracy = all.accuracy.and(found.accuracy);
+        // `OF_FILES` yields to any other difference.
         all.difference = all.visible_difference().or(found.difference).or(all.difference);
         let joined = match either.take() {
             Some(before) => join(before, found.alternatives),
@@ -99,6 +100,7 @@ fn merge(a: &Condition, b: &Condition) -> Option<Condition> {
             (None, None) => None,
         };
         let ((mark_left, left), (mark_right, right)) = (mark(left)?, mark(right)?);
+        // The joined expression must not have two groups of the same name.
         let is_same = name.eq_ignore_ascii_case(other) && mark_left == mark_right && !left.contains("(?<");
         return is_same.then(|| Condition::entry(key, name, format!("{mark_left}{left}|{right}")));
     }

@@ -88,6 +88,7 @@ impl ApacheTls {
                     .last()
                     .is_some_and(|word| *word == "TLSv1.3" || *word == "+TLSv1.3") =>
             {
+                // Otherwise TLS 1.2 is permitted too, as by default.
                 if words.iter().all(|word| word.ends_with("TLSv1.3") || *word == "-all") {
                     self.rest.push(("min".to_owned(), Value::text("1.3")));
                 }

@@ -74,7 +74,8 @@ fn constant(is_met: bool) -> Option<Tests> {
     Some(Tests::exact(if is_met { vec![Conditions::new()] } else { Vec::new() }))
 }
 
-/// Translates a variable that must match an expression.
+/// Translates a variable that must match an expression. `names_groups`: true if the target of the rule refers to groups
+/// of the expression, which then get names.
 pub(super) fn matching(
     subject: &str,
     expression: &str,
@@ -140,7 +141,7 @@ fn methods(expression: &str, ignores_case: bool) -> Option<Value> {
 
 /// Returns the condition for the host, which is compared in lower case and without the port.
 fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
-    // These expressions only tell requests with a host from those without one, which are rare.
+    // These expressions only distinguish requests with a host from those without one, which are rare.
     match expression {
         ".*" => return constant(!is_negated),
         "." | ".+" | "^$" => {
@@ -172,6 +173,7 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
         .find(|start| expression.starts_with(**start))
         .copied()
         .unwrap_or("");
+    // A group before the name would have the number 1, by which the target refers to it.
     if names_groups && start.starts_with('(') && !start.starts_with("(?") {
         return None;
     }
@@ -188,7 +190,8 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
         return None;
     }
     let has_case = ignores_case && name.bytes().any(|byte| byte.is_ascii_alphabetic());
-    // A part such as `.` may also match the `&` before the next parameter.
+    // A part such as `.` may also match the `&` before the next parameter. Classes of blanks such as `\s` do not match
+    // it, but are included to be cautious.
     let is_spanning = pcre::parts(value).any(|(text, part)| match part {
         pcre::Part::Plain(c) => c == '.',
         pcre::Part::Escaped(c) => c.is_ascii_uppercase() || matches!(c, 'h' | 's' | 'v'),

@@ -209,6 +209,7 @@ impl CacheDraft {
 
     fn value(self) -> Value {
         let mut entries = Vec::new();
+        // Without `ttl`, RockNet stores only responses that state a lifetime.
         if !self.is_forbidden {
             let ttl = self.default_lifetime.or(self.ttl);
             let ttl = ttl.unwrap_or_else(|| DEFAULT_TTL.to_owned());

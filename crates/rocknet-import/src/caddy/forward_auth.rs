@@ -151,8 +151,8 @@ pub(super) fn proxy_fields(site: &[Directive]) -> Vec<String> {
 }
 
 /// Adds the names that `copy_headers` gives to fields to `names`, and the words of all other directives to `words`, all
-/// in lower case. The names also become words if the block of the directive does not pass its requests on: a proxy
-/// outside of the block does not set the field, so the client could.
+/// in lower case. The names also become words if the block around `forward_auth` has no `reverse_proxy` for all of its
+/// requests: a proxy outside of the block does not set the field, so the client could.
 fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>) {
     for directive in block {
         if directive.is("copy_headers") {

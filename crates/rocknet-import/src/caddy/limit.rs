@@ -72,6 +72,7 @@ fn zone(block: &Directive) -> Option<Value> {
             let key = placeholder::from_caddy(text, Scope::Request)?;
             limit.push(("key".to_owned(), Value::Text(key)));
         }
+        // With a constant key, all requests count together, as in Caddy without `key`.
         None => limit.push(("key".to_owned(), Value::text("all"))),
     }
     Some(Value::Table(limit))

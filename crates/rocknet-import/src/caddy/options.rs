@@ -102,7 +102,8 @@ impl CaddyOptions {
     }
 }
 
-/// Returns the networks that Caddy trusts by these words. `trusted_proxies` has no word for the private ones.
+/// Returns the networks that Caddy trusts by these words. `private_ranges` becomes a list, because RockNet's
+/// `trusted_proxies` has no such word.
 pub(super) fn networks(ranges: &[&str]) -> Vec<String> {
     const PRIVATE: [&str; 6] = [
         "10.0.0.0/8",

@@ -240,6 +240,7 @@ pub(super) fn server(address: &str) -> Option<String> {
 /// Returns the address of a Unix socket, such as `unix//run/app.sock`, in RockNet's form; `None` for other addresses.
 pub(super) fn unix(address: &str) -> Option<String> {
     let path = address.strip_prefix("unix/")?;
+    // `|` begins the mode of the socket file.
     let path = path.split('|').next()?;
     path.starts_with('/').then(|| format!("unix:{path}"))
 }

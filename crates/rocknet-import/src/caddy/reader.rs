@@ -147,7 +147,7 @@ impl CaddyReader<'_> {
         Ok(())
     }
 
-    /// Reads a text up to the line that consists of its marker.
+    /// Reads a text up to the line that consists of its marker. Removes the whitespace around each line.
     fn heredoc(&mut self, marker: &str, line: usize) -> Result<String, SyntaxError> {
         while self.next().is_some_and(|c| c != '\n') {}
         let mut lines: Vec<String> = Vec::new();

@@ -22,6 +22,7 @@ pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, sett
         return settings.set("root", Value::text(folder), directive.line);
     };
     match folder.strip_suffix(prefix.as_str()) {
+        // With the prefix `/app`, the root `/srv` serves the same files as the folder `/srv/app`.
         Some(parent) => {
             let parent = if parent.is_empty() { "/" } else { parent };
             settings.set("root", Value::text(parent), directive.line);
@@ -117,7 +118,7 @@ pub(super) fn basic_auth(directive: &Directive, words: &[&str], settings: &mut S
         );
     }
     let mut auth = vec![("users".to_owned(), Value::Table(users))];
-    if let [_, realm] = words {
+    if let [_algorithm, realm] = words {
         auth.insert(0, ("realm".to_owned(), Value::text(*realm)));
     }
     settings.set("auth", Value::Table(auth), directive.line);

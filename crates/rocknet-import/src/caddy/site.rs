@@ -190,7 +190,8 @@ fn https_redirect(directive: &Directive) -> Option<HttpsRedirect> {
     })
 }
 
-/// Adds an address: `example.com`, `http://example.com`, `:8080`, `localhost:8080`, `*.example.com`.
+/// Adds an address: `example.com`, `http://example.com`, `:8080`, `localhost:8080`, `*.example.com`. `has_tls`: true if
+/// the directive `tls` of the site applies. `binds`: arguments of `bind`; empty for all interfaces.
 fn add(address: &str, site: &Directive, has_tls: bool, options: &CaddyOptions, binds: &[&str], host: &mut HostDraft) {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (Some(scheme), rest),

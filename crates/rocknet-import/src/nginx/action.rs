@@ -71,9 +71,9 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
     // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
-    // RockNet refuses other placeholders in the host of a target, text after `{target}`, and a query of the target
-    // beside that of `{target}`. The values of `{target}` and `{path}` begin with a slash, so they may follow the host
-    // directly.
+    // In the host of a target, RockNet refuses all placeholders but those of the list below. `{target}` and `{path}`
+    // begin with a slash, so they may follow the host directly. RockNet also refuses text after `{target}`, and a query
+    // of the target beside that of `{target}`.
     let authority = target
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
@@ -122,7 +122,7 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
     if let Some(difference) = found.difference {
         site.differs(directive, difference);
     }
-    // `?` at the end drops the query of the request, which `{target}` contains.
+    // `?` at the end drops the query of the request. It does not follow `{target}`, which contains the query already.
     let target = if keeps_query || target.ends_with("{target}") {
         target
     } else {
@@ -273,7 +273,7 @@ pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'stati
     }
 }
 
-/// Result of an `if` of a server that has a form of its own.
+/// Action of an `if` of a server in one of the common forms. `conditional` translates all other forms.
 pub(super) enum IfAction<'a> {
     /// Redirect to HTTPS for one host, or for all hosts, with its status.
     Https(Option<&'a str>, u64),
@@ -283,7 +283,7 @@ pub(super) enum IfAction<'a> {
     Front(&'a Directive),
 }
 
-/// Returns the action of an `if` that has a form of its own; `None` for others, which are rules.
+/// Returns the action of an `if` in one of the common forms; `None` for all other forms.
 pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     let condition = block.arguments.join(" ");
     let condition = condition.strip_prefix('(')?.strip_suffix(')')?.trim();

@@ -13,7 +13,8 @@ use crate::value::Value;
 /// Beginnings of the names, one for each protocol.
 const FAMILIES: [&str; 4] = ["proxy_", "fastcgi_", "uwsgi_", "scgi_"];
 
-/// Time in which a stale response is sent if the application fails. nginx sends it as long as it is stored.
+/// Time in which a stale response is sent if the application fails, or while a new one is requested. nginx sends it as
+/// long as it is stored.
 const STALE: &str = "1d";
 
 /// Returns the name of a directive of caches without the protocol, such as `cache_valid`; `None` for others.

@@ -18,7 +18,8 @@ const COVERED: [&str; 7] = [
     "options-ssl-nginx.conf",
 ];
 
-/// File of distributions that is read if it exists on this machine. Otherwise, its usual settings are not needed.
+/// File of distributions that is read if it exists on this machine, because its `proxy_…` directives have counterparts.
+/// Otherwise, its usual settings are not needed.
 const STANDARD: &str = "proxy_params";
 
 /// Returns true if the usual settings of an included file are not needed.

@@ -5,7 +5,7 @@ use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
 
-/// Parameters with the usual values, which RockNet sets itself.
+/// Parameters whose usual values RockNet sets itself. `HTTP_PROXY`, whose usual value is empty, is not set at all.
 const USUAL: [&str; 8] = [
     "HTTPS",
     "HTTP_PROXY",

@@ -173,8 +173,8 @@ pub(super) fn patterns(
             if restricts(location) {
                 found.patterns.append(&mut found.beginnings);
             }
-            let case = (*case == CaseMode::Ignored).then_some("patterns distinguish upper and lower case");
-            for difference in found.difference.into_iter().chain(case) {
+            let case_difference = (*case == CaseMode::Ignored).then_some("patterns distinguish upper and lower case");
+            for difference in found.difference.into_iter().chain(case_difference) {
                 match restricts(location) {
                     true => site.weakens(location, difference),
                     false => site.differs(location, difference),
@@ -201,6 +201,7 @@ fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
             "`{path}` also matched what is below names that begin with it, such as {path}x/y: write a route with `deny`"
         );
         site.weakens(location, &message);
+        // The `*` of `/api*` matches no `/`, so no pattern matches `/api2/x`.
         return vec![path.to_owned(), below, format!("{path}*")];
     }
     let is_effective = |d: &Directive| !matches!(d.name.as_str(), "log_not_found" | "access_log");

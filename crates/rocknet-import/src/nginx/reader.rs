@@ -138,7 +138,7 @@ impl NginxReader<'_> {
     fn bare(&mut self) -> String {
         let mut word = String::new();
         while let Some(&c) = self.chars.peek() {
-            // `${name}` is a variable, whose braces do not enclose a block.
+            // `${name}` is a variable, whose braces do not enclose a block. If `}` is missing, it ends with the line.
             if c == '{' && word.ends_with('$') {
                 while let Some(c) = self.next() {
                     word.push(c);

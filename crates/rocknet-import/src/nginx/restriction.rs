@@ -3,6 +3,7 @@
 use crate::directive::Directive;
 
 /// Returns true for a restriction without a counterpart. The place that contains it is closed: every client is denied.
+/// `auth_request`, `limit_except` and `ssl_crl` belong to these, because callers translate their known forms before.
 pub(super) fn is_unknown_restriction(name: &str) -> bool {
     // Directives `auth_…` that have a counterpart, or restrict nothing themselves.
     const KNOWN: [&str; 5] = [

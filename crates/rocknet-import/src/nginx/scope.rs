@@ -203,6 +203,7 @@ impl<'a> Scope<'a> {
                 self.pass(directive, upstreams);
             }
             ("gzip" | "brotli", ["on"]) => {
+                // `on` in a server ends the inheritance of `gzip off` from `http`: see `inherit`.
                 if self.level == ConfigLevel::Server {
                     self.settings.set_default("compress", Value::Flag(true), line);
                 }

@@ -107,7 +107,7 @@ pub(super) fn translate(
     param_users::note(&scope.params, None, &locations.all, upstreams, &mut scope.notes);
     scope.finish(Some(shared));
     cache::translate(&shared.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
-    // Locations inherit the directives of the server, and those of `http` that it does not replace.
+    // Locations inherit the cache directives of the server, and those of `http` that it does not replace.
     let own = std::mem::take(&mut scope.caches);
     let outer = shared
         .caches
@@ -117,7 +117,7 @@ pub(super) fn translate(
     scope.inherit_limits(&shared.settings, block.line);
     inherit(&mut scope, shared);
     scope.remove_hidden(shared);
-    errors_to(document, &mut scope);
+    move_error_log(document, &mut scope);
     scope.move_globals(document);
     tls.hsts(&scope, &mut host);
     if tls.all {
@@ -188,7 +188,7 @@ fn is_default(directive: &Directive) -> bool {
     directive.is("listen") && directive.arguments.iter().any(is_default)
 }
 
-/// Translates an `if` that has a form of its own.
+/// Translates an `if` in one of the common forms.
 fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut HostDraft, scope: &mut Scope<'a>) {
     match action {
         // `translate` has handled redirects to HTTPS.
@@ -214,7 +214,7 @@ fn if_action<'a>(directive: &'a Directive, action: IfAction<'a>, host: &mut Host
 }
 
 /// Moves the error log of a server to the global table, because RockNet has one error log.
-fn errors_to(document: &mut Document, scope: &mut Scope<'_>) {
+fn move_error_log(document: &mut Document, scope: &mut Scope<'_>) {
     let (file, level) = (scope.settings.remove("error_log"), scope.settings.remove("error_level"));
     let (Some(file), Some(level)) = (file, level) else {
         return;

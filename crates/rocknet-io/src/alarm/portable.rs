@@ -24,7 +24,8 @@ impl Alarm {
         Ok(Alarm { sleep: None })
     }
 
-    /// Sets the moment and replaces the previous one; `None` clears it. `now` is the current time.
+    /// Sets the moment and replaces the previous one; `None` clears it. `now` is the current time. The task is woken
+    /// only if [`Alarm::poll`] is called afterwards.
     pub fn set(&mut self, moment: Option<Instant>, now: Instant) {
         self.sleep = moment.map(|moment| Box::pin(sleep(moment.saturating_duration_since(now))));
     }

@@ -185,6 +185,8 @@ impl Link for EpollStream {
                     return Poll::Pending;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Readiness that is still set may be older than the failed send. After clearing it, the loop tries
+                    // again before it waits, because the socket may have room by now.
                     ready!(self.socket.poll_write_ready(context))?.clear_ready();
                 }
                 Err(error) => return Poll::Ready(Err(error)),

@@ -128,8 +128,8 @@ impl Driver {
         let mut entered = state.enter(wait && !has_unsent);
         let mut unsent = state.reap();
         while entered.is_ok() && state.kernel.has_overflow() {
-            // A send does not wait, so each one ends within `enter`. The overflow may contain failed ones, which must
-            // be processed before their writes are cleared below.
+            // The completion queue has overflowed. Sends end within `enter`, so the overflow may contain completions of
+            // failed sends, which must be processed before the writes are cleared below.
             entered = state.enter(false);
             unsent += state.reap();
         }

@@ -15,7 +15,7 @@ use slab::Slab;
 use super::kernel::Operation;
 
 /// Maximum number of operations in the table. It keeps their number from growing without limit while a disk hangs.
-/// Further reads wait for the disk in the blocking pool, which has a limit of its own.
+/// Further operations are refused. Their callers load the data in the blocking pool, which has a limit of its own.
 const MAX_OPERATIONS: usize = 1024;
 
 /// Operations that are in flight, or whose result has not been read.

@@ -345,8 +345,8 @@ impl Scenario {
         for pair in &self.pairs {
             pair.check(self.lost.borrow().contains(&pair.inode), broken, total);
         }
-        // Completes the remaining cancellations and closes. Several rounds are needed, because a kernel thread looks
-        // paths up.
+        // Completes the remaining cancellations, which `counts` does not include, and closes. The real kernel may need
+        // more than the minimum of 100 rounds, because its threads look paths up.
         let started = Instant::now();
         for round in 0.. {
             if !self.may_drain(round, started) {

@@ -121,7 +121,7 @@ impl<S: Side> Session<S> {
                     done = true;
                 }
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => done = true,
-                // Early data is never permitted.
+                // Only the configurations for QUIC permit early data, and QUIC does not use this code.
                 Ok(_) => return Err(Error::General("received early data".to_owned())),
                 Err(error) => {
                     // Earlier records were written by the arms above, so a record that is pending now is the alert.

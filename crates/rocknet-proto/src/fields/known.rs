@@ -109,8 +109,8 @@ impl KnownField {
     }
 
     /// Returns the known name that the first `length` bytes spell, in any case; `None` if the name is not known, or if
-    /// `bytes` is shorter. A caller that has the bytes after the name passes them, too: a name shorter than eight bytes
-    /// is loaded as one word if `bytes` has at least eight bytes, and copied otherwise.
+    /// `bytes` is shorter. A caller that has the bytes after the name passes them, too. A name shorter than eight bytes
+    /// is then loaded as one word; it is copied only if `bytes` has fewer than eight bytes.
     #[inline]
     pub(crate) fn from_prefix(bytes: &[u8], length: usize) -> Option<KnownField> {
         if length > MAX_NAME {

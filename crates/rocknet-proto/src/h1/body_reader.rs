@@ -181,6 +181,7 @@ impl BodyReader {
                         trailers.clear();
                         continue;
                     }
+                    // `at` is 0, because no other state leads to `Length`. The same holds for `UntilClose`.
                     let end = self.take(rest.len());
                     self.allowed -= end as u64;
                     return Ok(data_or_more(0, end));

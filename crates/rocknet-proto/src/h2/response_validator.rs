@@ -22,9 +22,9 @@ const TABLE_SIZE: usize = 4096;
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
 /// Maximum number of remembered streams whose response has started and not ended. The server does not end a stream that
-/// the client has reset, so such streams accumulate. Above the maximum, the lowest number is dropped. If a dropped
-/// stream is still open, its trailers are taken for a head: `:status` in them is not detected, and trailers without it
-/// count as malformed.
+/// the client has reset, so such streams accumulate. The maximum bounds their memory to about 12 KiB. Above it, the
+/// lowest number is dropped. If a dropped stream is still open, its trailers are taken for a head: `:status` in them is
+/// not detected, and trailers without it count as malformed.
 const MAX_STREAMS: usize = 1024;
 
 /// Error for bytes after which the validator cannot continue, because its table may be out of sync. They break HPACK,

@@ -128,7 +128,8 @@ impl HeadersFrame {
     pub(crate) fn finish(self, out: &mut Vec<u8>) {
         let payload = self.start + Self::HEADER;
         let length = out.len() - payload;
-        // The upper two bits of the first byte are 01 for a length of two bytes, and 10 for four (RFC 9000 §16).
+        // The upper two bits of the first byte are 01 for a length of two bytes, and 10 for four (RFC 9000 §16). Four
+        // bytes hold lengths below 1 GiB, far more than a head has.
         if length < 0x4000 {
             let length = length as u16 | 0x4000;
             out[self.start + 1..payload].copy_from_slice(&length.to_be_bytes());

@@ -105,7 +105,8 @@ impl DecodedHead {
         self.parts.has(Pseudo::Method) && self.value(Pseudo::Method) == b"HEAD"
     }
 
-    /// Adds a field to the last request, unless it has a field of this name. `name` is in lower case.
+    /// Adds a field to the last request, such as `early-data: 1` (RFC 8470 §5.1), unless the request has a field of
+    /// this name. `name` is in lower case.
     pub fn add_field(&mut self, name: &[u8], value: &[u8]) {
         if self.request().fields.by_name(name).next().is_some() {
             return;

@@ -7,10 +7,9 @@ use crate::h1::EncodeError;
 pub enum SendError {
     /// The stream no longer exists, or its response has ended.
     Gone,
-    /// The part is out of order: a second final head, an interim response after the final head, a body before the final
-    /// head or after its own end, or trailers before the final head or before the whole body is sent. Also reported for
-    /// a final head with an interim status, for an interim head with a final status or 101, and for a push that is not
-    /// allowed.
+    /// The part is out of order. Interim responses must precede the final head, which is sent once. The body follows
+    /// it and ends once, and trailers follow the whole body. Also reported for a final head with an interim status, for
+    /// an interim head with a final status or 101, and for a push that is not allowed.
     OutOfOrder,
     /// A field, or the request of a push, is not allowed.
     Field(EncodeError),

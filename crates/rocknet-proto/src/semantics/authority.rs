@@ -4,8 +4,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Maximum length in bytes of a DNS name in text form, without a trailing dot. On the wire, a name may have up to 255
-/// bytes (RFC 1035 §2.3.4). There, each label follows a byte with its length in place of a dot, so the first label and
-/// the empty label of the root each add a byte. A trailing dot stands for the root and adds nothing on the wire.
+/// bytes (RFC 1035 §2.3.4). Two of them are not in the text: the length of the first label, and the zero at the end.
 const MAX_NAME: usize = 253;
 
 /// Maximum length of a label of a DNS name, in bytes (RFC 1035 §2.3.4).

@@ -53,6 +53,7 @@ pub fn to_header_map(fields: &FieldList) -> HeaderMap {
 fn append(map: &mut HeaderMap, name: &[u8], value: &[u8]) -> Result<(), EncodeError> {
     let name = HeaderName::from_bytes(name).map_err(|_| EncodeError::FieldName)?;
     let value = HeaderValue::from_bytes(value).map_err(|_| EncodeError::FieldValue)?;
+    // Fails only if the map has reached its maximum size.
     map.try_append(name, value).map_err(|_| EncodeError::FieldName)?;
     Ok(())
 }

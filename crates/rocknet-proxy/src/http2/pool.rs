@@ -102,7 +102,7 @@ impl StreamPermit {
         self.connection.sender.clone()
     }
 
-    /// Returns true if this is the first request on the connection.
+    /// Returns true if no other request has used the connection so far.
     pub fn is_first(&self) -> bool {
         self.connection.requests.get() == 1
     }

@@ -27,7 +27,7 @@ pub struct Selection<'a> {
 impl Proxy {
     /// Selects an upstream for the request and returns a permit for it. Waits if all upstreams are at their limit.
     /// `excluded` is the id of the upstream that was tried before, `now_ms` is the uptime in milliseconds, and `draw`
-    /// returns a random number.
+    /// returns a random number. `deadline` is a timer of the caller, which the wait sets.
     ///
     /// # Errors
     ///

@@ -61,8 +61,9 @@ impl Origin<'_> {
         Some(format!("{before}{}", self.with_prefix(&path)?))
     }
 
-    /// Returns an absolute path with the removed prefix. Returns `None` if no prefix was removed, or if the path is
-    /// public already: it begins with the removed prefix, or with the prefix that a trusted proxy has removed before.
+    /// Returns an absolute path with the removed prefix in front: `/api/x` for the path `/x` and the prefix `/api`.
+    /// Returns `None` if no prefix was removed, or if the path is public already: it begins with the removed prefix, or
+    /// with the prefix that a trusted proxy has removed before.
     pub fn with_prefix(&self, path: &str) -> Option<String> {
         let prefix = self.prefix?;
         let outer = self.announced_prefix.strip_suffix(prefix);
@@ -115,7 +116,8 @@ impl Origin<'_> {
             None => matches!(port, "80" | "443"),
         };
         if !own_host.is_empty() && host.eq_ignore_ascii_case(own_host) {
-            // An upstream behind a proxy with TLS writes `https`, whatever it speaks itself.
+            // An upstream behind a proxy with TLS writes `https`, whatever it speaks itself. Therefore a missing port
+            // stands for both default ports.
             let is_own_port = match port {
                 Some(port) => own_port == Some(port),
                 None => own_port.is_some_and(|own| matches!(own, "80" | "443")),

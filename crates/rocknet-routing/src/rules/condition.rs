@@ -21,9 +21,9 @@ pub(super) struct Matcher {
     hosts: Box<[HostPattern]>,
     methods: Box<[Box<[u8]>]>,
     host_regexes: Box<[RegexPattern]>,
-    headers: Box<[(Box<[u8]>, Value)]>,
-    cookies: Box<[(Box<[u8]>, Value)]>,
-    query: Box<[(Box<[u8]>, Value)]>,
+    headers: Box<[(Box<[u8]>, ValueMatcher)]>,
+    cookies: Box<[(Box<[u8]>, ValueMatcher)]>,
+    query: Box<[(Box<[u8]>, ValueMatcher)]>,
     /// `None` if every client is accepted.
     clients: Option<ClientRanges>,
     /// True if the request must use TLS, false if it must not; `None` if both are accepted.
@@ -50,9 +50,9 @@ impl RequestConditions {
     }
 }
 
-/// Pattern of a value.
+/// Pattern of the value of a header field, cookie or query parameter.
 #[derive(Debug)]
-enum Value {
+enum ValueMatcher {
     Wildcard(Wildcard),
     Regex(RegexPattern),
 }
@@ -86,7 +86,7 @@ impl Matcher {
     pub(super) fn new(when: &Conditions, names: &[String]) -> Matcher {
         let patterns = |all: &[(String, ValuePattern)], folds_case| {
             all.iter()
-                .map(|(name, pattern)| (name.as_bytes().into(), Value::new(pattern, folds_case)))
+                .map(|(name, pattern)| (name.as_bytes().into(), ValueMatcher::new(pattern, folds_case)))
                 .collect()
         };
         Matcher {
@@ -214,11 +214,11 @@ impl Matcher {
     }
 }
 
-impl Value {
-    fn new(pattern: &ValuePattern, folds_case: bool) -> Value {
+impl ValueMatcher {
+    fn new(pattern: &ValuePattern, folds_case: bool) -> ValueMatcher {
         match pattern {
-            ValuePattern::Wildcard(text) => Value::Wildcard(Wildcard::new(text, folds_case)),
-            ValuePattern::Regex(regex) => Value::Regex(regex.clone()),
+            ValuePattern::Wildcard(text) => ValueMatcher::Wildcard(Wildcard::new(text, folds_case)),
+            ValuePattern::Regex(regex) => ValueMatcher::Regex(regex.clone()),
         }
     }
 
@@ -226,9 +226,9 @@ impl Value {
     /// one.
     fn find<'r>(&self, mut values: impl Iterator<Item = &'r [u8]>) -> Option<&'r [u8]> {
         match self {
-            Value::Wildcard(pattern) if pattern.is_empty() => values.next().is_none().then_some(&[]),
-            Value::Wildcard(pattern) => values.find(|value| pattern.matches(value)),
-            Value::Regex(regex) => values.find(|value| regex.matches(value)),
+            ValueMatcher::Wildcard(pattern) if pattern.is_empty() => values.next().is_none().then_some(&[]),
+            ValueMatcher::Wildcard(pattern) => values.find(|value| pattern.matches(value)),
+            ValueMatcher::Regex(regex) => values.find(|value| regex.matches(value)),
         }
     }
 
@@ -240,7 +240,7 @@ impl Value {
         text: fn(Cow<'r, [u8]>) -> CapturedText<'r>,
         captures: &mut Captures<'r>,
     ) {
-        if let (Value::Regex(regex), Some(value)) = (self, value) {
+        if let (ValueMatcher::Regex(regex), Some(value)) = (self, value) {
             captures.add(regex, &Cow::Borrowed(value), names, text);
         }
     }

@@ -7,7 +7,7 @@ use super::facts::{LookupError, RequestFacts};
 use super::{Action, Rule, RuleError, RuleOutcome, SERVICE_UNAVAILABLE};
 
 /// The rules of a site with `resolved`. They refuse a file regardless of the path by which it is requested: as the
-/// index of a folder, by `try` or `fallback`, or as a script that is followed by more of the path.
+/// index of a folder, by `try` or `fallback`, or as a script that more of the path follows (`/index.php/more`).
 #[derive(Debug)]
 pub struct FileRules(Box<[Rule]>);
 

@@ -9,7 +9,8 @@ use rocknet_io::owned_thread::OwnedThread;
 /// Interval at which files are examined. An examination is one `stat` for each file.
 pub const FILES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Interval of the work without files: ends bans of networks, and forgets old bans of clients.
+/// Interval of the work if there are no files. It then only ends bans of networks, forgets old bans of clients, and
+/// writes the store.
 pub const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Factor that bounds the share of the time that the work takes, to about 5 %: after the work, the thread pauses for

@@ -32,7 +32,7 @@ pub struct Networks {
     lists: Vec<Arc<List>>,
     added: ClientRanges,
     has_added: bool,
-    /// Time at which the first ban of `added` ends.
+    /// Time at which the first ban of `added` ends, in seconds of the Unix clock; [`FOREVER`] if none ends.
     pub next_end: u64,
 }
 

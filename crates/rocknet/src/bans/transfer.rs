@@ -1,5 +1,5 @@
-//! Offences of clients for a successor, so that a client on its way to a ban does not begin again. The bans themselves
-//! are in the store.
+//! Transfer of the offences of clients to the process that replaces this one in an upgrade, so that a client on its way
+//! to a ban does not begin again. The bans themselves are in the store.
 
 use rocknet_limit::RateTable;
 use rocknet_limit::offenders::Offender;

@@ -10,7 +10,7 @@ use tokio::time::{self, MissedTickBehavior};
 
 use super::{banner, print, qr_code};
 
-/// Interval between two looks at the addresses, which read four small tables of the kernel.
+/// Interval between two checks of the addresses. A check reads four small tables of the kernel.
 const INTERVAL: Duration = Duration::from_secs(3);
 
 /// Returns the note with the present URLs; `None` if no site is reachable from other machines. `with_code`: true to add

@@ -109,7 +109,7 @@ fn compare(main: &Path, watched: &WatchedFiles, loaded: &BTreeMap<PathBuf, Strin
     };
     let (now, before) = (names(&config), names(serving));
     state.added = now.difference(&before).map(|&name| name.to_owned()).collect();
-    // In a file that is not TOML, all sites after the error are missing.
+    // A file that is not TOML lacks all sites after the error. With errors, no site is therefore listed as removed.
     if state.errors.is_empty() {
         state.removed = before.difference(&now).map(|&name| name.to_owned()).collect();
     }

@@ -1,8 +1,8 @@
-//! Control API of the program: a second server in the same process, whose only handler passes requests to the main
-//! loop.
+//! Control API of the program: further servers in the same process, one for each address of the API. Their only
+//! handler passes requests to the main loop.
 //!
-//! It shares nothing with the server that it controls. It has its own worker and limits, so it responds even if all
-//! connections of that server are in use. Its requests are in no counter or log of the sites.
+//! They share nothing with the server of the sites. Each has its own worker and limits, so it responds even if all
+//! connections of that server are in use. Requests of the API are in no counter or log of the sites.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;

@@ -98,7 +98,8 @@ fn explanation(config: &Config, url: &Url<'_>, client: IpAddr, origin: &str) -> 
     })
 }
 
-/// Converts a setting. `settings`: the settings with the folders that are shown as absolute paths.
+/// Converts a setting. The values of `root` and `alias` are shown as the absolute paths of the folders in `settings`;
+/// without `settings`, all values stay unchanged.
 pub fn explained_setting(setting: &EffectiveSetting, settings: Option<&Settings>) -> ExplainedSetting {
     let folder = match (setting.key.as_str(), settings) {
         ("root", Some(settings)) => settings.document_root().map(Path::to_owned),

@@ -219,7 +219,7 @@ fn offer(
 }
 
 /// Passes the limits and offences of clients to the prepared process, before this process stops reading its UDP
-/// sockets. After a failure, clients begin again in the new process.
+/// sockets. After a failure, the new process starts with empty tables.
 fn pass_limits(successor: &Successor, registries: &Registries) {
     // The new process reads the stored bans before it serves.
     registries.bans.flush();

@@ -9,7 +9,7 @@ use rocknet_control::route::{RouteDetail, SiteDetail};
 
 use super::explain::{certificate_problems, explained_setting, position};
 
-/// Maximum number of routes in a reply, each of which has some dozen settings.
+/// Maximum number of routes in a response, each of which has some dozen settings.
 const MAX_ROUTES: usize = 1000;
 
 /// Describes a site by the configuration in use. Waits for the disk, from which certificates are read.

@@ -50,6 +50,7 @@ impl Page {
     pub fn histogram(&mut self, name: &str, labels: &[Label<'_>], histogram: &Histogram) {
         // By definition, the count is the last bucket. It is computed last, because workers add durations meanwhile: a
         // count computed first could be less than a bucket. `within` has the number of durations below each bound.
+        // Durations are rounded down to microseconds, so only those of exactly a bound are missing from its bucket.
         let within: Vec<u64> = BOUND_BITS
             .iter()
             .map(|bits| histogram.count_below_power(*bits))

@@ -71,6 +71,7 @@ impl Filter for Encode {
         let accept_encoding = joined(&request.fields, KnownField::AcceptEncoding);
         let if_none_match = joined(&request.fields, KnownField::IfNoneMatch);
         let conditions = Conditions {
+            // The filter for `request` has checked `route.compress`.
             compress: true,
             accept_encoding: accept_encoding.as_deref(),
             if_none_match: if_none_match.as_deref(),

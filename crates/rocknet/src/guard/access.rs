@@ -94,6 +94,7 @@ impl Guard for AccessGuard {
             }
             AccessCheck::Authenticate => match &self.authenticator {
                 Some(authenticator) => Arc::clone(authenticator).check(context),
+                // Cannot occur: `Access` leaves the decision only to an authenticator that the settings name.
                 None => Check::Decided(Err(Box::new(fixed::error(Status::FORBIDDEN)))),
             },
             // A route with passwords has no authenticator.

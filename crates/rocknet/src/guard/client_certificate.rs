@@ -93,9 +93,9 @@ impl CertificateGuard {
     /// Decides about a request.
     fn decide(&self, context: &GuardContext<'_>) -> Admission {
         let user = self.user(context).map_err(|hint| Box::new(refusal(hint)))?;
-        // A user without an identity counts as one with a password, which is in the field `Authorization`, and
-        // applications do not get this field. For a client with a certificate, an application may use the field for
-        // logins of its own. A user therefore gets an identity here, with or without fields.
+        // For a user without an identity, `Authorization` counts as a password that the server has verified, so
+        // applications do not get this field. With a certificate, an application may use the field for logins of its
+        // own. A user therefore gets an identity here even if it has no fields.
         let has_identity = user.is_some() || !self.names.is_empty();
         let identity = has_identity.then(|| Arc::new(self.identity(context, user.as_deref())));
         Ok(Admitted { user, identity })

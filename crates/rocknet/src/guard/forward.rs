@@ -47,7 +47,8 @@ const MAX_DRAINED: usize = 64 * 1024;
 /// Maximum size of the fields that become the identity of a client, in bytes. Applications accept heads of this size.
 const MAX_IDENTITY: usize = 16 * 1024;
 
-/// Query about a request, which the request keeps. Guards of further routes with the same authority use its result.
+/// Query about a request. It is kept with the request, so that guards of further routes with the same authority use its
+/// result.
 struct Query {
     authority: Arc<ForwardAuthority>,
     /// Empty until the authority has admitted the request.

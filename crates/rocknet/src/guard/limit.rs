@@ -53,6 +53,8 @@ pub(super) fn make(route: &GuardRoute<'_>, which: fn(&Limit) -> bool) -> Result<
     let active: Result<Box<[_]>, String> = limits.iter().map(|limit| ActiveLimit::new(limit, route)).collect();
     let active = active?;
     let id = (Arc::clone(route.site), route.limit_scope(), format!("{limits:?}"));
+    // Routes that inherit the limits of their site share a guard, so that a request that leads to several of these
+    // routes counts once.
     Ok(registry.guard(id, || {
         Arc::new(LimitGuard {
             limits: active,
@@ -99,9 +101,9 @@ struct Excessive<'g> {
 /// A request that is admitted.
 #[derive(Default)]
 struct Admitted<'g> {
-    /// Time that the request has to wait, with its limit.
+    /// Time that the request has to wait, in nanoseconds, with its limit.
     wait: Option<(u64, &'g ActiveLimit)>,
-    /// Permits of the limits of connections.
+    /// Permits of the limits of requests in progress.
     permits: Vec<ConnectionPermit>,
     /// One bit for each limit that has taken a token.
     taken: u32,
@@ -270,6 +272,7 @@ impl Guard for LimitGuard {
             return Check::Decided(Ok(AdmittedRequest::default()));
         };
         let Some(place) = limit.state.wait() else {
+            // Too many requests wait at this limit already.
             self.give_back(context, admitted.taken);
             let excessive = Excessive {
                 limit,
@@ -323,7 +326,8 @@ impl Excessive<'_> {
         let retry_after = self
             .retry_after_ns
             .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
-        // A key without placeholders limits the route as a whole, so that no client is at fault.
+        // A key without placeholders limits the route as a whole. With too many requests in progress, the route is
+        // busy, and no client is at fault.
         let is_of_route = limit.key.is_constant();
         let status = match limit.amount {
             ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,

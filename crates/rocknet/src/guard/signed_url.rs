@@ -29,7 +29,8 @@ struct SignedUrlGuard {
     counters: Arc<OutcomeCounters<SignedUrlOutcome>>,
 }
 
-/// Target of a request as received. Guards of further routes get the request without its signature.
+/// Target of a request as received, kept for the guards of further routes, which get the request without its
+/// signature.
 struct ReceivedTarget(Box<[u8]>);
 
 /// Creates the verification of a route; `None` if its URLs are not signed.
@@ -131,7 +132,7 @@ impl SignedUrlGuard {
     }
 }
 
-/// Returns the values of the cookies with signatures.
+/// Returns the values of the cookies with signatures. Each cookie begins with [`PARAMETER`], which includes the `=`.
 fn cookies<'r>(context: &GuardContext<'r>) -> impl Iterator<Item = &'r [u8]> + use<'r> {
     let fields = context.request.fields.by_name(b"cookie");
     let cookies = fields.flat_map(|field| field.split(|byte| *byte == b';'));

@@ -19,8 +19,8 @@ pub enum Expiry {
 impl ActiveExchange {
     /// Logs a handler timeout, fails the request body if the client was too slow, and returns the action.
     /// `channel`: carries the request body to the handler; `None` without a body. `is_half_closed`: true if the
-    /// client has closed its sending side. The handler then had less time than configured, so its timeout is not
-    /// logged.
+    /// client has closed its sending side. The handler then had only the shorter timeout of a half-closed connection,
+    /// which is not logged.
     #[cold]
     pub fn expire(
         &self,

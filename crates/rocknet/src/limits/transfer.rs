@@ -1,4 +1,5 @@
-//! Tables of limits for a successor. As after a reload, a limit with the same settings at the same place continues.
+//! Transfer of the tables of limits to the process that replaces this one in an upgrade. As after a reload, a limit
+//! continues if it has the same settings at the same route.
 
 use std::collections::HashMap;
 
@@ -8,7 +9,8 @@ use rocknet_limit::{Rate, RateTable, bandwidth};
 
 use super::{LimitId, LimitRegistry, LimitState};
 
-/// Kind of the sections with the buckets of a limit. Its name is that of [`LimitId::name`].
+/// Kind of the sections with the buckets of limits. The name of each section is that of [`LimitId::name`]. The other
+/// kinds belong to `bans/transfer.rs` and `limit_transfer.rs`.
 const LIMIT: u32 = 1;
 
 impl LimitRegistry {
@@ -61,7 +63,7 @@ impl LimitState {
 }
 
 impl LimitId {
-    /// Returns a name that limits with the same settings at the same place have in both processes.
+    /// Returns a name that limits with the same settings at the same route have in both processes.
     fn name(&self) -> Vec<u8> {
         let amount = match &self.amount {
             Amount::Rate(limit) => {

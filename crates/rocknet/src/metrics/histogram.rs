@@ -62,8 +62,8 @@ impl Histogram {
     /// `1 << MAX_BITS`, no bucket contains durations on both sides of a power of two, so the number is exact. From
     /// `bits == MAX_BITS` on, all durations are counted, because the last bucket has no upper bound.
     pub fn count_below_power(&self, bits: u32) -> u64 {
-        let above = bits.saturating_sub(PART_BITS).min(MAX_BITS - PART_BITS);
-        let buckets = PARTS + above as usize * PARTS;
+        let powers = bits.saturating_sub(PART_BITS).min(MAX_BITS - PART_BITS);
+        let buckets = PARTS + powers as usize * PARTS;
         self.buckets[..buckets].iter().map(Counter::get).sum()
     }
 

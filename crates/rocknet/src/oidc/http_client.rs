@@ -30,7 +30,7 @@ const MAX_PER_PROVIDER: usize = 16;
 /// Maximum size of a response body in bytes. Keys and tokens have a few kilobytes.
 const MAX_BODY: usize = 256 * 1024;
 
-/// Maximum number of lookups of names at the same time.
+/// Maximum number of lookups of host names at the same time, because each needs a thread.
 const MAX_LOOKUPS: usize = 4;
 
 type Hyper = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -113,6 +113,7 @@ impl HttpClient {
             reply,
             _permits: permits,
         };
+        // The thread cannot be started, or was stopped. As with too many requests, the browser gets 503.
         if !self.thread.send(job) {
             return Err(ProviderFailure::busy());
         }

@@ -100,8 +100,8 @@ impl<T> Cached<T> {
         }
     }
 
-    /// Returns the result of a request that needs a document whose fetch has just failed; `None` if there was no such
-    /// failure.
+    /// Returns the result without a fetch if the last fetch failed after `waiting_since`, or less than [`PAUSE`] ago;
+    /// otherwise `None`.
     fn after_failure(&self, waiting_since: Instant) -> Option<Result<Arc<T>, ProviderFailure>> {
         let (failure, at) = self.state().failure.clone()?;
         (at >= waiting_since || at.elapsed() < PAUSE).then(|| self.usable().ok_or(failure))
@@ -186,7 +186,7 @@ impl Provider {
     }
 }
 
-/// Returns the body of a response with status 200. `what`: the endpoint.
+/// Returns the body of a response with status 200. `what`: name of the endpoint in the failure.
 pub(super) fn successful<'r>(response: &'r FetchResponse, what: &str) -> Result<&'r [u8], ProviderFailure> {
     match response.status {
         200 => Ok(&response.body),

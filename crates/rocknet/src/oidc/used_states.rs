@@ -1,4 +1,4 @@
-//! States of callbacks that have arrived, so that no callback is processed twice.
+//! Values of the parameter `state` in callbacks that have arrived, so that no callback is processed twice.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of states that are remembered. A state is valid for ten minutes.
 const MAX_STATES: usize = 8_192;
 
-/// States of the last callbacks. After the maximum number, the provider alone refuses a code that was used before.
+/// States of the last callbacks. A second callback with a state that was dropped for newer ones is not recognized. Then
+/// only the provider refuses its authorization code, which is valid once.
 #[derive(Default)]
 pub struct UsedStates(Mutex<StateTable>);
 

@@ -196,6 +196,7 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
             .find_map(|root| file.strip_prefix(root).ok())?;
         let inside = format!("/{}", rest.to_str()?);
         let path = match tree.place() {
+            // The place of an alias can be a single file of the folder.
             Some(place) if !place.contains(&inside) => return None,
             _ => tree.of_site(&inside),
         };

@@ -67,8 +67,8 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
-                    // The rules were already applied to the path of the request. If a rule has rewritten this path,
-                    // only the rules after the rewrite were applied.
+                    // The rules were already applied to the path of the request. To a rewritten path, only the rules
+                    // after the rewrite apply (docs/rules.md).
                     if *script.name != *exchange.path {
                         file_rules::enter(worker, context, &script.name).await?;
                     }

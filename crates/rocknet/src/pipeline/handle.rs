@@ -1,4 +1,4 @@
-//! Limits and handler of a request, phases 4 and 7.
+//! Limits and handler of a request: phases 4 and 7 of the pipeline (`pipeline.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -8,6 +8,7 @@ use rocknet_proto::request::OwnedRequest;
 
 /// Returns true if a request with these fields has a cookie that one of the guards hides.
 pub(super) fn are_in(fields: Fields<'_>, guards: &[Arc<dyn Guard>]) -> bool {
+    // Without guards, no line is split.
     let lines = fields.get_all(KnownField::Cookie).take_while(|_| !guards.is_empty());
     lines.flat_map(pairs).any(|pair| is_hidden(pair, guards))
 }

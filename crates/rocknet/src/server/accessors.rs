@@ -30,6 +30,7 @@ impl Server {
 
     /// Returns the current state and counters of the server.
     pub fn status(&self) -> Status {
+        // Without this check, the end of an older process could go unnoticed until the next reload.
         self.close_ended_relays();
         let bound = self.listeners();
         let state = self.state();

@@ -165,6 +165,7 @@ impl ToNew {
         if let Some(optional) = message.strip_prefix(OptionalMessage::PREFIX) {
             return Some(ToNew::Optional(OptionalMessage::decode(optional)));
         }
+        // The fourth part may contain spaces: the path of a socket file, or the name of an account.
         let mut words = message.splitn(4, |&byte| byte == b' ');
         let message = match words.next()? {
             b"begin" => ToNew::Begin {

@@ -1,5 +1,5 @@
 //! Messages of the old process that a program may ignore: without them, clients make a full TLS handshake once, and
-//! begin again at limits.
+//! limits count their requests from 0.
 //!
 //! Each begins with a prefix, a name and a version. A program ignores names and versions that it does not know, so that
 //! an upgrade to an older or newer program works. Secrets are in zeroized memory, and pass through the channel only.

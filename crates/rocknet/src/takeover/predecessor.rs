@@ -134,6 +134,7 @@ impl Predecessor {
                         Some(OptionalMessage::LimitSecrets(secrets)) => {
                             limit_secrets = LimitSecrets::decode(&secrets.0);
                         }
+                        // Sessions and limits come later, after `prepared`. `None` is an unknown message.
                         Some(OptionalMessage::Sessions(_) | OptionalMessage::Limits) | None => {}
                     }
                     continue;

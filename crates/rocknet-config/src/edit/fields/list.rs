@@ -19,6 +19,7 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
     let mut list = ListWriter::new(array);
     let last = array.len().saturating_sub(1);
     let mut suffix = String::new();
+    // Number of wanted elements that the new list already has.
     let mut written = 0;
     for (at, (value, position)) in array.iter().zip(positions).enumerate() {
         let (prefix, after) = decor(value);

@@ -41,7 +41,7 @@ impl Editor {
         self.remove(&path);
         match self.table(&path[..3]) {
             Some(cache) if !cache.is_empty() => Ok(()),
-            // The last dotted key below a comment is removed with its table.
+            // The table is empty. If `ttl` was a dotted key below a comment, the table was removed with it.
             _ if was_table => self.replace(&path[..3], "true"),
             _ => Ok(()),
         }
@@ -98,7 +98,7 @@ impl Editor {
             Item::Value(Value::InlineTable(mut users)) => {
                 let mut long = InlineTable::new();
                 std::mem::swap(long.decor_mut(), users.decor_mut());
-                // The space before `}`, which the next value takes over.
+                // The space before `}` of the long form. [`Editor::set`] moves it to the next value that it adds.
                 users.decor_mut().set_suffix(" ");
                 long.insert(USERS, Value::InlineTable(users));
                 Item::Value(Value::InlineTable(long))

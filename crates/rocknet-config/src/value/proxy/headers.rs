@@ -1,5 +1,5 @@
-//! Parses `headers` of a proxy, of its health checks and of `[tracing]`: header fields that are set or removed in
-//! requests.
+//! Parses `headers` of a proxy, of its health checks, of `certificate` and of `[tracing]`: header fields that are set
+//! or removed in requests.
 
 use std::collections::BTreeMap;
 

@@ -44,7 +44,7 @@ impl CacheThread {
     /// Evicts by the second-chance algorithm: the oldest entry is removed unless it was used since it was queued. An
     /// entry that a job is loading again is kept, because removing it would drop the requests that wait for the job.
     fn evict_from(&mut self, bound: Bound) {
-        // Once as many entries were queued again as the queue had, used entries are removed too.
+        // Number of entries that may still be queued again: initially all. At 0, used entries are removed too.
         let mut chances = self.queues.of(bound).len();
         while self.queues.of(bound).is_over() {
             let Some(QueuedEntry { key, since, share }) = self.queues.of_mut(bound).pop() else {

@@ -1,7 +1,7 @@
 //! The helper: a process that keeps the right to start programs as other accounts when the server drops root's rights.
 //!
 //! ```text
-//!   server, an account without rights                      helper, root with three capabilities
+//!   server, an account without rights                      helper, root with CAP_SETUID, CAP_SETGID and CAP_KILL
 //!   client.rs ── requests and descriptors, one at a time ──▶ serve.rs ─▶ php-fpm, CGI programs
 //!                              protocol.rs: message formats
 //! ```

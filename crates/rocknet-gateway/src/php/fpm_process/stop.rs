@@ -15,8 +15,9 @@ const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_ORPHANS: usize = 16;
 
 impl FpmProcess {
-    /// Signals the processes of an ended or replaced php-fpm to complete their requests and to accept no others. Kills
-    /// them if the signal fails or there are [`MAX_ORPHANS`] already. The processes of php-cgi are always killed.
+    /// Signals the processes of an ended, replaced or stopped php-fpm to complete their requests and to accept no
+    /// others. Kills them if the signal fails or there are [`MAX_ORPHANS`] already. The processes of php-cgi are always
+    /// killed.
     pub(super) fn drain(&mut self, process: Process) {
         let is_signalled = self.is_fpm() && process.signal_group(Signal::QUIT).is_ok();
         if is_signalled && self.orphans.len() < MAX_ORPHANS {

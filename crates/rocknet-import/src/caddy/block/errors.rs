@@ -18,6 +18,7 @@ pub(super) fn handle_errors(directive: &Directive, statuses: &[&str], site: &mut
         (Some(["*", page] | [page]), None) if directive.children().iter().all(is_plain) => (*page).to_owned(),
         _ => String::new(),
     };
+    // `{}` marks the place of the status.
     let page = page
         .replace("{http.error.status_code}", "{err.status_code}")
         .replace("{err.status_code}", "{}");

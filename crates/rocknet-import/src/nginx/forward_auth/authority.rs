@@ -18,6 +18,7 @@ pub(super) fn authority<'s>(
     upstreams: &Upstreams,
 ) -> Option<(String, &'s Directive)> {
     let location = location_of(path, server).filter(|_| path.starts_with('/') && !path.contains(['$', '?']))?;
+    // nginx applies no access control to the subrequest of `auth_request`, so `allow` or `auth_basic` has no effect.
     let is_known = |d: &Directive| match d.name.as_str() {
         "include" => is_covered(d.argument(0)),
         "internal"

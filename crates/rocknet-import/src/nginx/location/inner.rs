@@ -75,7 +75,7 @@ fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(Str
     if base.is_empty() || is_anchored_inside {
         return Some((compiled(expression)?, None));
     }
-    // nginx searches the whole path, so that a match may begin in the prefix.
+    // nginx searches the whole path, so a match may begin in the prefix, as a match of `/b/x` in a location `/a/b/`.
     let flag = if case == CaseMode::Ignored { "*" } else { "" };
     let start = literal(&format!("~{flag}^{expression}"));
     let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);
@@ -92,7 +92,7 @@ fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(Str
     Some((compiled(&text)?, None))
 }
 
-/// Returns an expression for the paths that do not begin with a prefix.
+/// Returns an expression for the paths that do not begin with a prefix: `~^(?:$|[^/]|/(?:$|[^a]))` for `/a`.
 fn outside(prefix: &str) -> String {
     let mut text = String::new();
     for c in prefix.chars().rev() {

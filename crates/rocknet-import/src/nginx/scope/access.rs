@@ -63,6 +63,7 @@ impl<'a> Scope<'a> {
     fn finish_named(&mut self, containing: Option<&Scope<'a>>) {
         let named = std::mem::take(&mut self.named);
         let is_off = |d: &Directive| d.argument(0) == "off" && matches!(d.name.as_str(), "auth_basic" | "auth_request");
+        // By themselves, `allow`, `satisfy` and `off` restrict nothing.
         let Some(first) = named.iter().find(|d| !d.is("allow") && !d.is("satisfy") && !is_off(d)) else {
             return;
         };
@@ -193,6 +194,8 @@ impl<'a> Scope<'a> {
         let line = first.line;
         self.is_adapted = true;
         match allowed.is_empty() {
+            // `allow = "all"` cancels an inherited list. RockNet then ignores `satisfy`, and every client needs the
+            // password.
             true => {
                 self.settings.remove("deny");
                 self.settings.set("allow", Value::text("all"), line);

@@ -59,8 +59,8 @@ impl<'a> Scope<'a> {
                     self.settings.close(line);
                     return self.notes.skip(directive, &message);
                 };
-                let own: Vec<_> = self.proxy.clone();
-                upstream::settings(&own, &mut target, directive, &mut self.notes);
+                let directives = self.proxy.clone();
+                upstream::settings(&directives, &mut target, directive, &mut self.notes);
                 if directive.is("grpc_pass") {
                     for server in &mut target.proxy.servers {
                         server.url = server.url.replace("http://", "h2c://");

@@ -59,7 +59,7 @@ pub(super) fn return_from_server(directive: &Directive, guard: &[Conditions], ho
     if let Some(keys) = action::keys(directive, true).filter(|_| is_guarded) {
         let every = ["/*".to_owned()];
         action::add(directive, &mut host.site, RuleStage::Site, None, &every, guard, &keys);
-        // The rules of locations follow.
+        // `order_rules` has run already, so the new rule is moved before those of locations.
         return host.site.rules.sort_by_key(|rule| rule.stage);
     }
     match action::parse(directive) {
@@ -76,7 +76,7 @@ pub(super) fn return_from_server(directive: &Directive, guard: &[Conditions], ho
             let mut keys = vec![("respond", Value::Number(status))];
             keys.extend(body.map(|body| ("body", Value::Text(body))));
             host.site.rule(directive, keys);
-            // The rules of locations follow.
+            // As above, the new rule is moved before those of locations.
             host.site.rules.sort_by_key(|rule| rule.stage);
         }
         _ if refuses(directive) => {

@@ -66,8 +66,8 @@ impl OpenBlock {
     }
 }
 
-/// Returns the maximum size of a block in bytes: at least twice the limit of a head, because the encoded form has a
-/// prefix for each field and can be larger than the head itself.
+/// Returns the maximum size of a block in bytes, at least twice the limit of a head. The encoded form has a prefix for
+/// each field, so it can be larger than the head.
 fn max_block_size(limits: &Limits) -> usize {
     let head = limits.max_head_size().max(limits.max_trailer_size());
     BLOCK_SIZE.max(2 * head)

@@ -27,8 +27,8 @@ pub(crate) fn data_header(stream: u32, length: usize, end: bool, out: &mut Vec<u
 pub(crate) fn settings(values: &[(u16, u32)], out: &mut Vec<u8>) {
     // An identifier has two bytes, and a value has four.
     frame_header(values.len() * 6, FrameType::Settings, 0, 0, out);
-    for (name, value) in values {
-        out.extend_from_slice(&name.to_be_bytes());
+    for (identifier, value) in values {
+        out.extend_from_slice(&identifier.to_be_bytes());
         out.extend_from_slice(&value.to_be_bytes());
     }
 }

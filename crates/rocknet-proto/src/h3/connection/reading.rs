@@ -161,7 +161,7 @@ impl ServerConnection {
     }
 
     /// Refuses a field section that is too large to be received. QPACK permits skipping it after a Stream Cancellation
-    /// (RFC 9204 §2.2.2.2).
+    /// (RFC 9204 §2.2.2.2). `remove` may later queue a second one, which has no effect.
     #[cold]
     fn refuse_section(&mut self, context: &mut Context<'_>, id: StreamId, length: u64) -> ReadResult {
         self.decoder.cancel(id.number());

@@ -23,7 +23,7 @@ const MAX_CHANGES: usize = 50;
 /// ones: a text of many short lines can take seconds to compare.
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
-/// Maximum length of a diff in bytes. The rest is omitted, so that the reply with all changes is of bounded size.
+/// Maximum length of a diff in bytes. The rest is omitted, so that the response with all changes is of bounded size.
 const MAX_DIFF: usize = 64 * 1024;
 
 /// Lines around a difference that a diff also shows.

@@ -1,4 +1,4 @@
-//! Determines which folder or file keeps an account from what it needs. The kernel decides, by modes, access control
+//! Finds the folder or file that denies an account a right that it needs. The kernel decides, by modes, access control
 //! lists and security modules.
 
 use std::fmt::{self, Write as _};

@@ -87,7 +87,8 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     checks
 }
 
-/// Reports the state folder if the account can read or replace it.
+/// Reports a file of the state folder that the account can read or change, or a folder in it or above it in which the
+/// account can replace entries.
 fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
     // An error is ignored, because the folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;

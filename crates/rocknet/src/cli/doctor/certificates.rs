@@ -51,13 +51,13 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     checks
 }
 
-/// Returns an entry for each name without a certificate of sites that have certificates for other names. `served`: all
+/// Returns an entry for each name that has no certificate although other names of its site have one. `served`: all
 /// certificates of the running server.
 fn without_certificate(config: &Config, served: &[CertificateSummary]) -> Vec<CertificateSummary> {
     let mut missing = Vec::new();
     for site in config.sites.iter().filter(|site| !site.secure.is_empty()) {
         let own: Vec<_> = served.iter().filter(|one| one.site == site.name).collect();
-        // A site without any certificate has an entry without names.
+        // `served` already has an entry without names for a site without any certificate.
         if own.is_empty() || own.iter().any(|one| one.names.is_empty()) {
             continue;
         }

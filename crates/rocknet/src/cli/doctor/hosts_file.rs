@@ -37,7 +37,7 @@ pub(super) fn add(path: &Path, address: IpAddr, names: &[String]) -> Result<Stri
     let new = with_entry(&old, address, names).map_err(|line| {
         format!(
             "line {line} of {shown} maps one of these names to another address: change it to `{added}`, because the \
-             first line counts"
+             first line with a name takes effect"
         )
     })?;
     match config_file::replace(path, &old, &new) {

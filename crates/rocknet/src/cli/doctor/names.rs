@@ -51,7 +51,7 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
 /// Use of a name by sites.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Use {
-    /// Addresses at which sites with the name listen, without those that stand for all.
+    /// Addresses at which sites with the name listen, without those that stand for all addresses, such as `0.0.0.0`.
     listen: BTreeSet<IpAddr>,
     /// True if a site with the name listens at all IPv4 addresses.
     all_v4: bool,

@@ -8,6 +8,7 @@ pub struct Check {
     /// Stable name of the finding, for programs; empty if the requirement is met.
     pub code: &'static str,
     pub verdict: DoctorVerdict,
+    /// Description of the result, with the remedy of a problem.
     pub found: String,
     /// File, address, name or account that the finding is about.
     pub place: Option<String>,

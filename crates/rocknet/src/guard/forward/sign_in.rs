@@ -28,6 +28,7 @@ impl SignInPage {
             return Ok(SignInPage(None));
         };
         // A target without a query gets the query of the request appended. An empty query (`?`) prevents this.
+        // `{target}` in a path includes the query already.
         let end = if target.contains('?') || target.contains("{target}") {
             ""
         } else {

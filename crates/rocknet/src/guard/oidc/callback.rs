@@ -71,7 +71,7 @@ impl From<ProviderFailure> for LoginError {
     }
 }
 
-/// Responds to a request for the callback path of one or several clients.
+/// Responds to a request for the callback path of one or several OpenID Connect clients of the site.
 pub(super) fn respond(
     clients: &[&Arc<OidcClient>],
     scope: &RequestScope<'_>,
@@ -88,9 +88,10 @@ pub(super) fn respond(
     let begun = clients
         .iter()
         .find_map(|client| Some((client, client.pending_login(state, scope)?)));
+    // Each state is accepted once, so that a callback cannot be repeated.
     let begun = begun.filter(|(client, (login, _))| client.used_states.record(&login.state));
     let Some((client, (login, deletion))) = begun else {
-        // All clients of a site count together.
+        // All OpenID Connect clients of a site share the counter, so the first one counts for all.
         if let Some(client) = clients.first() {
             client.logins.count(context.services, LoginOutcome::Failed);
         }
@@ -282,6 +283,7 @@ impl Work {
         verified.map_err(|error| {
             client.log("an ID token of `oidc` is refused", &error);
             LoginError::Refused(match error {
+                // The token is for another login, which is no failure of the provider.
                 IdTokenError::Nonce => Status::BAD_REQUEST,
                 _ => Status::BAD_GATEWAY,
             })

@@ -135,7 +135,8 @@ impl OidcClient {
         LoginSession::parse(&self.keys.ring()?.open(&context, &sealed, scope.now)?)
     }
 
-    /// Returns the `Set-Cookie` fields that renew a session, if that is due.
+    /// Returns the `Set-Cookie` fields that renew a session, if that is due. If they cannot be made, returns none:
+    /// the session in the cookie remains valid until it ends.
     pub fn renewal(&self, session: &LoginSession, scope: &RequestScope<'_>, services: &Rc<Services>) -> Vec<String> {
         let (_, idle) = self.times();
         let renewed = session.renewed(scope.now, idle);

@@ -17,6 +17,7 @@ use crate::route::ServerSettings;
 
 /// Guard that responds at the paths of logins, and admits every other request.
 struct LoginEndpoints {
+    /// This server as a client of each provider, without those that have the same sessions and paths as another.
     clients: Vec<Arc<OidcClient>>,
     bans: Arc<Bans>,
 }

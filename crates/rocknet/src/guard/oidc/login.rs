@@ -36,8 +36,8 @@ pub(super) fn is_navigation(request: &Request<'_>) -> bool {
     }
 }
 
-/// Returns false for a request of a frame or another embedded resource, and for one ahead of time, which the user may
-/// never want.
+/// Returns false for a request of a frame or another embedded resource, and for a prefetch (`Sec-Purpose`), whose page
+/// the user may never open.
 pub(super) fn opens_window(request: &Request<'_>) -> bool {
     let mut fields = request.fields.iter();
     let destination = request.fields.get(KnownField::SecFetchDest);

@@ -26,7 +26,7 @@ const QUESTION: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta n
 /// Policy of the page: no script and no frame.
 const QUESTION_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Responds to a request for the logout path of one or several clients.
+/// Responds to a request for the logout path of one or several OpenID Connect clients of the site.
 pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
     let decided = |response: Response| Check::Decided(Err(Box::new(uncached(response))));
     match context.request.method {

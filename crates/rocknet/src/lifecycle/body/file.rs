@@ -22,8 +22,8 @@ use crate::response::FilePart;
 const DIRECT_PIECE: u64 = 512 << 10;
 
 /// Maximum size of a framed piece, which is one with [`Delivery::Framed`] or [`Delivery::Copied`]. The next piece is
-/// prepared once the previous one has been framed. It bounds the memory of a piece that is read, and the time of one
-/// check of residency covers several frames (docs/decisions/0007-large-files.md).
+/// prepared once the previous one has been framed. The size bounds the memory of a piece that is read, and lets one
+/// check of residency serve several frames (docs/decisions/0007-large-files.md).
 const FRAMED_PIECE: u64 = 64 * 1024;
 
 /// Minimum size of a piece with [`Delivery::Framed`] that is sent from its file. Smaller pieces are copied, because

@@ -67,8 +67,8 @@ struct ParsedBody {
     event: Option<BodyEvent>,
 }
 
-/// Parses all available bytes into one piece. A piece for each chunk would be expensive: with chunks of one byte, the
-/// remaining bytes would be moved once for every six bytes.
+/// Parses all available bytes into one piece. A piece for each chunk would be expensive: a chunk of one byte takes six
+/// bytes (`1\r\nx\r\n`), and all remaining bytes would be moved after each chunk.
 fn parse(
     engine: &mut ServerConnection,
     limits: &Limits,

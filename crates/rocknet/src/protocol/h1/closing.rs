@@ -23,7 +23,7 @@ impl<L: Link> Connection<L> {
     /// input must be discarded until the client closes.
     pub(super) fn end(&mut self, linger: bool) -> Poll<io::Result<()>> {
         if !self.core.has_sent_all() {
-            // The unsent bytes are in the backlog again, which is sent before the next call.
+            // `has_sent_all` has put the unsent bytes back into the backlog, which is sent before the next call.
             return Poll::Ready(Ok(()));
         }
         // The whole response was sent, so the connection may end by an orderly close in place of a reset.

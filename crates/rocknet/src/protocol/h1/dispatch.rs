@@ -88,6 +88,7 @@ impl<L: Link> Connection<L> {
             AfterResponse::KeepAlive => self.core.deadlines.leave(),
             AfterResponse::Drain => {
                 self.core.deadlines.leave();
+                // Counts the bytes of the rest of the request body, which is discarded.
                 self.core.dropped = 0;
             }
             AfterResponse::Close => {

@@ -19,8 +19,8 @@ use crate::worker::{Buffers, Ticks, Worker, WorkerConfig};
 /// Without this bound, a client that pipelines without reading could fill memory.
 const OUTPUT_BOUND: u64 = 256 * 1024;
 
-/// Maximum number of request-body bytes that are read and discarded to keep the connection. With more it is closed,
-/// because a new connection costs less than the rest of the body.
+/// Maximum number of request-body bytes that are read and discarded to keep the connection. After more bytes it is
+/// closed, because a new connection costs less than the rest of the body.
 const DRAIN_BOUND: u32 = 256 * 1024;
 
 impl<L: Link> Connection<L> {

@@ -139,6 +139,7 @@ impl<L: Link> Connection<L> {
             Expiry::EndTunnel => self.close_tunnel(worker, stream.id, &exchange, &mut queue),
             Expiry::Cut => {
                 self.engine.reset(stream.id, ErrorCode::Cancel, queue.buffer());
+                // The bytes of the backlog cannot be matched to this exchange, so none (`0`) are deducted as unsent.
                 exchange.record_cut(worker, &mut self.core.info, 0);
             }
         }

@@ -133,6 +133,7 @@ impl<L: Link> Connection<L> {
                             }
                             Poll::Ready(Progress::Done) => return ExchangePoll::Progressed,
                             Poll::Ready(Progress::Cut) => {
+                                // No bytes (`0`) are deducted as unsent: rounds begin without a backlog.
                                 exchange.record_cut(worker, &mut self.core.info, 0);
                                 return ExchangePoll::Progressed;
                             }

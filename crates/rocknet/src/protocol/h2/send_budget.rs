@@ -26,7 +26,7 @@ const MIN_LIMIT: u64 = 16 * 1024;
 const INITIAL_LIMIT: u64 = 64 * 1024;
 
 /// No limit is set once the measured limit reaches this number of bytes (105 Mbit/s with [`BUDGET_TIME`]). The kernel
-/// then decides, as it does for all other connections. A limit slows fast links down, as measured on loopback. Once
+/// then decides, as it does for connections of HTTP/1. A limit slows fast links down, as measured on loopback. Once
 /// the client has read, the kernel can send the bytes in the socket without waking the server, and on loopback it
 /// does this work on the client's core. All further bytes wait for the server.
 const UNLIMITED: u64 = OUTPUT_BOUND;

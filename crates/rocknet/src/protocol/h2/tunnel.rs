@@ -91,6 +91,7 @@ impl<L: Link> Connection<L> {
             Poll::Ready(Err(error)) => {
                 tracing::debug!(client = %self.core.info.client, "a tunnel was cut: {error}");
                 self.engine.reset(id, ErrorCode::ConnectError, output.buffer());
+                // No bytes (`0`) are deducted as unsent: rounds begin without a backlog.
                 exchange.record_cut(worker, &mut self.core.info, 0);
             }
         }

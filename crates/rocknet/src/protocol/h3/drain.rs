@@ -31,8 +31,8 @@ impl Connection {
         self.drain_began.is_some() && self.drain_finished.is_none()
     }
 
-    /// Advances the orderly end of a connection that has reached its maximum age, or whose server stops. Returns true
-    /// if a GOAWAY was queued.
+    /// Advances the orderly end of a connection that has reached its maximum age, whose client is banned, or whose
+    /// server stops. Returns true if a GOAWAY was queued.
     pub(super) fn advance_drain(&mut self, worker: &Worker, config: &WorkerConfig) -> bool {
         let now = worker.wheel.now();
         if self.drain_began.is_none() {

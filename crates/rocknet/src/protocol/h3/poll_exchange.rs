@@ -224,6 +224,7 @@ impl Connection {
                             progressed = true;
                             pieces += 1;
                             if pieces == PIECES_PER_TURN {
+                                // The next round writes again, and acts on the progress.
                                 self.write_output(worker, config, &mut entry);
                                 return ExchangePoll::TurnEnded(entry);
                             }

@@ -45,6 +45,7 @@ impl CallPermits {
                 slot,
             }
         };
+        // Boxed, because few calls wait, and the future of each call would otherwise have room for the wait.
         Box::pin(waiting.slot.wait(deadline)).await
     }
 

@@ -13,7 +13,8 @@ pub fn file() -> io::Result<File> {
     Ok(memfd_create("rocknet-controller", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Calls `load` with a name of `image` that was never used before.
+/// Calls `load` with a name of `image` that was never used before. Never fails itself, unlike the function of
+/// `portable.rs`.
 pub fn named<T>(image: &File, load: impl FnOnce(&Path) -> T) -> io::Result<T> {
     Ok(load(&name(image)))
 }
