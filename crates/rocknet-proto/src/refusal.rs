@@ -257,9 +257,9 @@ impl Refusal {
         !matches!(self, Self::Http2Preface)
     }
 
-    /// Returns true for the preface of HTTP/2, and for a line of an [unknown protocol](Self::UnknownProtocol), which may
-    /// be a damaged preface. A connection that accepts HTTP/1 and HTTP/2 sends no response to such a line (RFC 9113
-    /// §3.4).
+    /// Returns true for the preface of HTTP/2, and for a line of an [unknown protocol](Self::UnknownProtocol), which
+    /// may be a damaged preface. A connection that accepts HTTP/1 and HTTP/2 sends no response to such a line (RFC
+    /// 9113 §3.4).
     pub const fn may_be_preface(self) -> bool {
         matches!(self, Self::Http2Preface | Self::UnknownProtocol)
     }

@@ -106,7 +106,7 @@ impl Store {
         let Some(passed) = &mut self.passed else {
             return Vec::new();
         };
-        // Examined first: what the process has written before its end is read below.
+        // Examined first, so that everything that a process has written before its end is read below.
         let continues = passed.continues();
         let new = passed.read(&self.storage);
         if !continues {
