@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rocknet_config::model::{self, ClientRange, Satisfy, Settings};
+use rocknet_config::model::{self, Auth, ClientRange, Satisfy, Settings};
 
 use crate::addresses::{Addresses, Client};
 use crate::attempts::{Admission, MAX_GUESSES};
@@ -101,8 +101,8 @@ impl Access {
             return Ok(None);
         }
         let auth = match &settings.auth {
-            Some(auth) => Authentication::Basic(Arc::new(Basic::new(auth, state)?)),
-            None if settings.has_external_auth() => Authentication::External,
+            Some(Auth::Passwords(auth)) => Authentication::Basic(Arc::new(Basic::new(auth, state)?)),
+            Some(_) => Authentication::External,
             None => Authentication::Open,
         };
         let is_open = matches!(auth, Authentication::Open);
@@ -175,7 +175,7 @@ struct Basic {
 }
 
 impl Basic {
-    fn new(auth: &model::Auth, state: &Arc<State>) -> Result<Basic, AccessError> {
+    fn new(auth: &model::PasswordAuth, state: &Arc<State>) -> Result<Basic, AccessError> {
         if auth.users.is_empty() && auth.file.is_none() {
             return Err(AccessError::NoUsers);
         }

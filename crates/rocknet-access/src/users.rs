@@ -82,7 +82,7 @@ impl UserFiles {
 
 impl Users {
     /// Reads the password file. An invalid file is reported by the check of the configuration and in the log.
-    pub fn new(auth: &model::Auth, files: &UserFiles) -> Users {
+    pub fn new(auth: &model::PasswordAuth, files: &UserFiles) -> Users {
         let configured = auth
             .users
             .iter()

@@ -2,7 +2,7 @@
 
 use base64ct::{Base64, Encoding};
 use rocknet_access::{self as access, Access, Check, Decision, State};
-use rocknet_config::model::{Auth, PasswordHash, Priority, Settings};
+use rocknet_config::model::{Auth, PasswordAuth, PasswordHash, Priority, Settings};
 use rocknet_control::api::{ApiError, Permission};
 use rocknet_handler::exchange::{Client, Exchange};
 
@@ -28,11 +28,11 @@ impl TcpAccess {
     pub fn new(tokens: Tokens, password: Option<PasswordHash>, hosts: AllowedHosts, key: [u8; 32]) -> TcpAccess {
         let basic = |hash| {
             let settings = Settings {
-                auth: Some(Auth {
+                auth: Some(Auth::Passwords(PasswordAuth {
                     realm: "RockNet".to_owned(),
                     users: [(USER.to_owned(), hash)].into(),
                     file: None,
-                }),
+                })),
                 ..Settings::default()
             };
             // `Access::new` fails only without users, and there is one.

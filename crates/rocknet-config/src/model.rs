@@ -49,7 +49,7 @@ pub use address_rewrites::AddressRewrites;
 pub use admin::{Admin, ControlSocket};
 pub use alias::Alias;
 pub use application::{Application, Protocol};
-pub use auth::{Auth, DEFAULT_REALM, MAX_USER_BYTES, is_user_name};
+pub use auth::{Auth, DEFAULT_REALM, MAX_USER_BYTES, PasswordAuth, is_user_name};
 pub use ban::{Ban, OffenceRate};
 pub use browse::{Browse, ListingView, ZipLimits};
 pub use certificate_rule::{CertificateRule, CertificateUser, ClientNames, NameRule};

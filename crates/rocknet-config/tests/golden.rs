@@ -166,7 +166,7 @@ fn write_settings(text: &mut String, settings: &Settings, base: &Settings, inden
             stringify!($field), format!("{:?}", settings.$field), format!("{:?}", base.$field),
         ); )* };
     }
-    each!(root alias index browse types fallback try_paths symlinks php user proxy application controller run_on isolate cache cgi internal access auth forward_auth signed_urls certificate oidc limits compress headers errors redirects push priority body_size body_memory answer_timeout);
+    each!(root alias index browse types fallback try_paths symlinks php user proxy application controller run_on isolate cache cgi internal access auth limits compress headers errors redirects push priority body_size body_memory answer_timeout);
     let spans: Vec<_> = settings
         .key_spans
         .iter()

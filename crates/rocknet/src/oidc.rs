@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-use rocknet_config::model::{Config, Site};
+use rocknet_config::model::{Auth, Config, Site};
 
 pub use cookie_keys::CookieKeys;
 pub use failure::ProviderFailure;
@@ -36,7 +36,7 @@ impl OidcRegistry {
     pub fn prepare(&self, config: &Config, state_folder: &Path) {
         let has_login = |site: &Site| {
             let mut settings = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
-            settings.any(|settings| settings.oidc.is_some())
+            settings.any(|settings| matches!(settings.auth, Some(Auth::Oidc(_))))
         };
         if config.sites.iter().any(has_login) {
             self.keys.open_store(state_folder);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use base64ct::{Base64, Encoding};
 use rocknet_config::environment::MemoryEnvironment;
+use rocknet_config::model::PasswordAuth;
 
 use super::*;
 use crate::attempts::WINDOW_MS;
@@ -28,6 +29,14 @@ fn settings(keys: &str) -> Settings {
         .sites
         .remove(0)
         .settings
+}
+
+/// Returns the passwords of settings.
+fn passwords(settings: &mut Settings) -> &mut PasswordAuth {
+    match &mut settings.auth {
+        Some(Auth::Passwords(passwords)) => passwords,
+        _ => panic!("settings without passwords"),
+    }
 }
 
 /// Returns the access control of a site with these keys.
@@ -145,7 +154,7 @@ fn an_open_route_has_no_access_control() {
             .is_none()
     );
     let mut without_users = settings(&format!("auth = {{ bob = \"{HASH}\" }}"));
-    without_users.auth.as_mut().unwrap().users.clear();
+    passwords(&mut without_users).users.clear();
     assert_eq!(Access::new(&without_users, &state).err(), Some(AccessError::NoUsers));
 }
 
@@ -355,7 +364,7 @@ fn a_user_removed_from_the_file_is_refused_within_a_second() {
     let path = folder.path().join("htpasswd");
     fs::write(&path, format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
     let mut settings = settings("auth = { file = \"x\" }");
-    settings.auth.as_mut().unwrap().file = Some(path.clone());
+    passwords(&mut settings).file = Some(path.clone());
     let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();
     let (ann, bob) = (basic("ann", "secret"), basic("bob", "secret"));
     // The first request in each second checks the file.
@@ -379,7 +388,7 @@ fn a_user_removed_from_the_file_is_refused_within_a_second() {
 #[test]
 fn an_unreadable_file_makes_access_unavailable() {
     let mut settings = settings("auth = { file = \"x\" }");
-    settings.auth.as_mut().unwrap().file = Some("/nowhere/htpasswd".into());
+    passwords(&mut settings).file = Some("/nowhere/htpasswd".into());
     let access = Access::new(&settings, &State::new([1; 32])).unwrap().unwrap();
     assert_eq!(
         decide(&access, 0, client(1), &basic("ann", "secret")),

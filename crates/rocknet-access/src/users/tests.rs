@@ -11,7 +11,7 @@ const HASH: &str = "$apr1$salt$0123456789012345678901";
 /// Returns the users of a route: users with the names `configured` and the hash [`HASH`], and the users of the file.
 fn users(configured: &[&str], file: Option<PathBuf>) -> Users {
     let hash = PasswordHash::parse(HASH).unwrap();
-    let auth = model::Auth {
+    let auth = model::PasswordAuth {
         realm: "x".to_owned(),
         users: configured
             .iter()
@@ -27,7 +27,7 @@ fn routes_and_configurations_share_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("htpasswd");
     fs::write(&path, format!("ann:{HASH}\n")).unwrap();
-    let auth = model::Auth {
+    let auth = model::PasswordAuth {
         realm: "x".to_owned(),
         users: BTreeMap::new(),
         file: Some(path.clone()),

@@ -4,7 +4,7 @@ use crate::context::Check;
 use crate::file::{Entry, Table};
 use crate::finding::Code;
 use crate::message::short;
-use crate::model::{Route, Settings, SiteTls};
+use crate::model::{Auth, Route, Settings, SiteTls};
 
 /// Reports rules for client certificates in a site that requests no certificates, and rules of single routes in a site
 /// that refuses clients without a certificate everywhere. `name`, `entry` and `table`: the site as it is written.
@@ -16,8 +16,9 @@ pub(super) fn check_site(
     settings: &Settings,
     routes: &[Route],
 ) {
-    let of_route = routes.iter().any(|route| route.settings.certificate.is_some());
-    if settings.certificate.is_none() && !of_route {
+    let is_needed = |settings: &Settings| settings.auth.as_ref().is_some_and(Auth::needs_certificate);
+    let of_route = routes.iter().any(|route| is_needed(&route.settings));
+    if !is_needed(settings) && !of_route {
         return;
     }
     let written = table.node("tls");
@@ -33,7 +34,7 @@ pub(super) fn check_site(
     let is_chosen = written
         .and_then(|node| node.as_table())
         .is_some_and(|tls| tls.node("client").is_some());
-    if client.required && !is_chosen && settings.certificate.is_none() {
+    if client.required && !is_chosen && !is_needed(settings) {
         let message = "clients without a certificate are refused on all routes of this site, not only on those whose `auth` \
                        requires one";
         let help = "write client = \"optional\" in `tls` to open the other routes, or client = \"required\" to keep it";

@@ -3,7 +3,7 @@
 use crate::check::site::CheckedSite;
 use crate::context::Check;
 use crate::finding::Code;
-use crate::model::{Listen, Mode, Server};
+use crate::model::{Auth, Listen, Mode, Server};
 
 /// Warns of sites that receive passwords without TLS, because others in the network can read the passwords. With
 /// `forward` and `oidc`, clients send a password or the cookie of a session, which admits others as well. A site that
@@ -22,8 +22,7 @@ pub(super) fn warn_without_tls(check: &mut Check<'_>, server: &Server, sites: &[
             Listen::Unix(_) => false,
         };
         if !redirects
-            && settings
-                .any(|settings| settings.auth.is_some() || settings.forward_auth.is_some() || settings.oidc.is_some())
+            && settings.any(|settings| settings.auth.as_ref().is_some_and(Auth::receives_passwords))
             && site.listen.iter().any(is_read_by_others)
         {
             let message = "this site receives passwords for `auth` without TLS";

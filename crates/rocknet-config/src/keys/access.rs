@@ -7,7 +7,7 @@ use super::target::Target;
 use super::{Key, Kind, Section};
 use crate::binding::{Rendered, SettingGroup, bound, field, quoted};
 use crate::choice::Choice;
-use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Oidc, Satisfy, SignedUrls};
+use crate::model::{Auth, ClientRange, DEFAULT_REALM, ForwardAuth, Oidc, PasswordAuth, Satisfy, SignedUrls};
 use crate::units;
 use crate::value::settings;
 
@@ -71,16 +71,7 @@ pub(super) const KEYS: &[Key] = &[
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
         read: settings::auth,
-        render: |settings, _| Rendered::or_off(
-            settings
-                .auth
-                .as_ref()
-                .map(auth)
-                .or_else(|| settings.forward_auth.as_ref().map(forward_auth))
-                .or_else(|| settings.signed_urls.as_ref().map(signed_urls))
-                .or_else(|| settings.certificate.as_ref().map(certificate_rule::rendered))
-                .or_else(|| settings.oidc.as_ref().map(oidc))
-        )
+        render: |settings, _| Rendered::or_off(settings.auth.as_ref().map(auth))
     ))])
     .example("auth = { bob = \"$argon2id$v=19$m=19456,t=2,p=1$q5Kkn0Zr7l1sYkR0b2VQxg$Zk1cJ4m0o5eT8uN2xq7sWQvB3yH6dLrPfGaEiCjXtUo\" }")
     .foreign_names(&["auth_basic", "basicauth", "basic_auth", "AuthType"]),
@@ -247,8 +238,19 @@ fn oidc(oidc: &Oidc) -> Rendered {
     Rendered::Value(format!("{{ {} }}", words.join(", ")))
 }
 
-/// Renders users without their hashes.
+/// Renders the authentication of clients, without secrets.
 fn auth(auth: &Auth) -> Rendered {
+    match auth {
+        Auth::Passwords(passwords) => self::passwords(passwords),
+        Auth::Forward(forward) => forward_auth(forward),
+        Auth::Signed(signed) => signed_urls(signed),
+        Auth::Certificate(rule) => certificate_rule::rendered(rule),
+        Auth::Oidc(provider) => oidc(provider),
+    }
+}
+
+/// Renders users without their hashes.
+fn passwords(auth: &PasswordAuth) -> Rendered {
     let mut words = vec![format!("realm = {}", quoted(&auth.realm))];
     if !auth.users.is_empty() {
         let names: Vec<_> = auth.users.keys().map(|name| format!("{} = …", quoted(name))).collect();

@@ -9,19 +9,15 @@ use super::alias::Alias;
 use super::application::Application;
 use super::auth::Auth;
 use super::browse::Browse;
-use super::certificate_rule::CertificateRule;
 use super::cgi::Cgi;
 use super::controller::{Controller, RunOn};
 use super::cors::Cors;
-use super::forward_auth::ForwardAuth;
 use super::limit::{Amount, BandwidthLimit, Limit};
 use super::limits::Limits;
-use super::oidc::Oidc;
 use super::pattern::Pattern;
 use super::php::Php;
 use super::proxy::Proxy;
 use super::response_cache::ResponseCache;
-use super::signed_urls::SignedUrls;
 use super::source_span::SourceSpan;
 use super::with_defaults::with_defaults;
 use crate::choice::choice;
@@ -97,16 +93,8 @@ with_defaults! {
         pub access: Access = Access::default(),
         /// Restrictions that a client has to meet if there are lists of addresses and passwords.
         pub satisfy: Satisfy = Satisfy::default(),
-        /// Authentication by password; `None`: no password is needed.
+        /// Authentication of clients; `None`: no client has to authenticate itself.
         pub auth: Option<Auth> = None,
-        /// Authentication by an authority that is queried for each request; `None`: no authority is queried.
-        pub forward_auth: Option<ForwardAuth> = None,
-        /// Keys of the URLs that are admitted by their signature; `None`: URLs need no signature.
-        pub signed_urls: Option<SignedUrls> = None,
-        /// Requirements of client certificates; `None`: no certificate is needed.
-        pub certificate: Option<CertificateRule> = None,
-        /// Login by a provider of OpenID Connect; `None`: there is no such login.
-        pub oidc: Option<Oidc> = None,
         /// Limits of requests, all of which apply; empty: requests are not limited.
         pub limits: Vec<Limit> = Vec::new(),
         /// Header fields added to every response; an empty value removes a field.
@@ -166,13 +154,7 @@ impl Redirect {
 impl Settings {
     /// Returns true if access is not restricted: neither `allow`, `deny` nor `auth` is set.
     pub fn is_open(&self) -> bool {
-        self.access.is_open() && self.auth.is_none() && !self.has_external_auth()
-    }
-
-    /// Returns true if something other than passwords decides about requests: an authority, signatures of URLs, client
-    /// certificates, or a provider of OpenID Connect.
-    pub fn has_external_auth(&self) -> bool {
-        self.forward_auth.is_some() || self.signed_urls.is_some() || self.certificate.is_some() || self.oidc.is_some()
+        self.access.is_open() && self.auth.is_none()
     }
 
     /// Returns the limit of the bandwidth of each response; `None` if it is not limited.

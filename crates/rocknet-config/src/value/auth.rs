@@ -7,7 +7,9 @@ use crate::context::Check;
 use crate::file::{Node, Table, Value};
 use crate::finding::{Code, Severity};
 use crate::message::short;
-use crate::model::{Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordHash, Settings, is_user_name};
+use crate::model::{
+    Auth, DEFAULT_REALM, HashError, MAX_USER_BYTES, PasswordAuth, PasswordHash, Settings, is_user_name,
+};
 use crate::source::Span;
 use crate::value::{certificate_rule, forward_auth, oidc, path, signed_urls};
 
@@ -18,49 +20,53 @@ const MAX_USERS: usize = 1_000;
 /// Maximum length of a realm, in bytes. Browsers show about this much of a realm.
 const MAX_REALM_BYTES: usize = 128;
 
-/// Keys of the long form of `auth`.
-const LONG_FORM: [&str; 7] = ["realm", "users", "file", "forward", "signed", "certificate", "oidc"];
+/// Keys of the long form of passwords.
+const PASSWORD_KEYS: [&str; 3] = ["realm", "users", "file"];
+
+/// Reads the value of a key in the long form of `auth` that selects how clients are authenticated. The arguments are the
+/// table, the value, and what the settings inherit. Returns `None` after an error.
+type ReadAuth = fn(&mut Check<'_>, &Table, &Node, Option<Auth>) -> Option<Auth>;
+
+/// Ways to authenticate clients other than by password, by their key in the long form of `auth`. The first one whose
+/// key is written applies. A further one is a conflict, which its function reports.
+const WAYS: [(&str, ReadAuth); 4] = [
+    ("certificate", |check, table, rule, _| {
+        oidc::report_unused(check, table);
+        certificate_rule::build(check, table, rule).map(Auth::Certificate)
+    }),
+    ("signed", |check, table, signed, _| {
+        signed_urls::build(check, table, signed).map(Auth::Signed)
+    }),
+    ("oidc", |check, table, provider, inherited| {
+        let inherited = match inherited {
+            Some(Auth::Oidc(inherited)) => Some(inherited),
+            _ => None,
+        };
+        oidc::build(check, table, provider, inherited).map(Auth::Oidc)
+    }),
+    ("forward", |check, table, forward, _| {
+        oidc::report_unused(check, table);
+        forward_auth::build(check, table, forward).map(Auth::Forward)
+    }),
+];
 
 /// Reads `auth` into the settings, and replaces what they inherit. Nothing is set if `auth` is off or invalid.
 pub(crate) fn read(check: &mut Check<'_>, node: &Node, settings: &mut Settings) {
-    let inherited = settings.oidc.take();
-    (
-        settings.auth,
-        settings.forward_auth,
-        settings.signed_urls,
-        settings.certificate,
-    ) = (None, None, None, None);
-    if let Value::Table(table) = &node.value
-        && let Some(rule) = table.node("certificate")
-    {
-        oidc::report_unused(check, table);
-        settings.certificate = certificate_rule::build(check, table, rule);
-        return;
-    }
-    if let Value::Table(table) = &node.value
-        && let Some(signed) = table.node("signed")
-    {
-        settings.signed_urls = signed_urls::build(check, table, signed);
-        return;
-    }
-    if let Value::Table(table) = &node.value
-        && let Some(provider) = table.node("oidc")
-    {
-        settings.oidc = oidc::build(check, table, provider, inherited);
-        return;
-    }
-    if let Value::Table(table) = &node.value
-        && let Some(forward) = table.node("forward")
-    {
-        oidc::report_unused(check, table);
-        settings.forward_auth = forward_auth::build(check, table, forward);
-        return;
-    }
-    settings.auth = passwords(check, node);
+    let inherited = settings.auth.take();
+    let table = match &node.value {
+        Value::Table(table) => Some(table),
+        _ => None,
+    };
+    let mut ways = WAYS.iter();
+    let way = table.and_then(|table| ways.find_map(|(key, read)| Some((table, table.node(key)?, read))));
+    settings.auth = match way {
+        Some((table, value, read)) => read(check, table, value, inherited),
+        None => passwords(check, node).map(Auth::Passwords),
+    };
 }
 
 /// Reads users and passwords; `None` if `auth` is off or invalid.
-fn passwords(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
+fn passwords(check: &mut Check<'_>, node: &Node) -> Option<PasswordAuth> {
     let table = match &node.value {
         Value::Boolean(true) => {
             let message = "`auth = true` names no users";
@@ -82,7 +88,7 @@ fn passwords(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
         check.error(Code::Missing, node.span, "`auth` names no user", EXAMPLE);
         return None;
     }
-    Some(Auth {
+    Some(PasswordAuth {
         realm: realm
             .and_then(|node| self::realm(check, node))
             .unwrap_or_else(|| DEFAULT_REALM.to_owned()),
@@ -93,7 +99,8 @@ fn passwords(check: &mut Check<'_>, node: &Node) -> Option<Auth> {
 
 /// Returns true if a table has a key of the long form. Any other table maps users to hashes.
 fn is_long_form(table: &Table) -> bool {
-    LONG_FORM.iter().any(|key| table.node(key).is_some())
+    let ways = WAYS.iter().map(|(key, _)| *key);
+    ways.chain(PASSWORD_KEYS).any(|key| table.node(key).is_some())
 }
 
 /// Reads the path of a password file. An unusable file is a site error; see [`Check::site_error`]. A hash is refused,

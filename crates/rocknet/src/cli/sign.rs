@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rocknet::certificates::{ServerEnvironment, state_folder};
 use rocknet::signed_url::{MAX_EXPIRES, PARAMETER, SignError, SignedRequest, SigningKeys, Terms, depth_of_folder};
 use rocknet::url_keys::{self, generated_key_file};
-use rocknet_config::model::SignedUrls;
+use rocknet_config::model::{Auth, SignedUrls};
 use rocknet_config::url_keys::is_id;
 use rocknet_config::{Config, Loaded};
 use rocknet_control::ban::parse_duration;
@@ -187,12 +187,12 @@ fn signed_urls<'c>(config: &'c Config, url: &Url<'_>, file: &Path) -> Result<(&'
         let message = format!("no site of {} answers {}", shown.display(), url.written);
         return Err(Failure::Failed(message));
     };
-    let signed = settings.signed_urls.as_ref().map(|signed| (&*site.name, signed));
-    signed.ok_or_else(|| {
-        Failure::Failed(format!(
+    match &settings.auth {
+        Some(Auth::Signed(signed)) => Ok((&site.name, signed)),
+        _ => Err(Failure::Failed(format!(
             "the route of {} has no signed URLs: write auth = {{ signed = true }} in {}, or name a file by --key-file",
             url.written,
             shown.display()
-        ))
-    })
+        ))),
+    }
 }

@@ -4,9 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use rocknet_access::{self as access, Access, AccessError, Check as AccessCheck, Decision};
-use rocknet_config::model::{
-    self, Auth, CertificateRule, ForwardAuth, Limit, Oidc, Priority, Satisfy, Settings, SignedUrls,
-};
+use rocknet_config::model::{self, Auth, Limit, Priority, Satisfy, Settings};
 use rocknet_handler::guard::{Admission, Admitted, Check, Guard, GuardContext};
 use rocknet_proto::fields::{Fields, KnownField};
 use rocknet_proto::status::Status;
@@ -30,10 +28,6 @@ pub(super) fn is_needed(settings: &Settings) -> bool {
 pub struct Restrictions {
     access: model::Access,
     auth: Option<Auth>,
-    forward_auth: Option<ForwardAuth>,
-    signed_urls: Option<SignedUrls>,
-    certificate: Option<CertificateRule>,
-    oidc: Option<Oidc>,
     satisfy: Satisfy,
     limits: Vec<Limit>,
 }
@@ -46,10 +40,6 @@ impl Restrictions {
             Box::new(Restrictions {
                 access: settings.access.clone(),
                 auth: settings.auth.clone(),
-                forward_auth: settings.forward_auth.clone(),
-                signed_urls: settings.signed_urls.clone(),
-                certificate: settings.certificate.clone(),
-                oidc: settings.oidc.clone(),
                 satisfy: settings.satisfy,
                 limits: settings.limits.clone(),
             })

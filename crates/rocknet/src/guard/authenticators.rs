@@ -14,22 +14,22 @@ pub(super) type AuthenticatorResult = Result<Option<Arc<dyn Authenticator>>, Box
 
 /// One entry of the table.
 struct AuthenticatorEntry {
-    /// Creates the authenticator of a route; `None` if its settings do not have it.
+    /// Creates the authenticator of a route; `None` if its `auth` is another one.
     make: fn(&GuardRoute<'_>) -> AuthenticatorResult,
     /// Returns the names of the fields that only the authenticator may set, so that clients cannot.
     names: fn(&Settings) -> Vec<Box<str>>,
 }
 
-/// All authenticators. A route has at most one. A new one is one entry here. Its settings also belong
-/// in `Restrictions` and `Settings::has_external_auth`; without them, routes would count as equal or as open.
+/// All authenticators, one for each variant of `auth` but passwords. A route has at most one. A new one is its file
+/// and one entry here.
 const AUTHENTICATORS: &[AuthenticatorEntry] = &[
     AuthenticatorEntry {
         make: forward::make,
-        names: |settings| settings.forward_auth.iter().flat_map(forward::identity_names).collect(),
+        names: forward::identity_names,
     },
     AuthenticatorEntry {
         make: oidc::make,
-        names: |settings| settings.oidc.iter().flat_map(|_| oidc::identity_names()).collect(),
+        names: oidc::identity_names,
     },
     AuthenticatorEntry {
         make: signed_url::make,
@@ -37,13 +37,7 @@ const AUTHENTICATORS: &[AuthenticatorEntry] = &[
     },
     AuthenticatorEntry {
         make: client_certificate::make,
-        names: |settings| {
-            settings
-                .certificate
-                .iter()
-                .flat_map(client_certificate::identity_names)
-                .collect()
-        },
+        names: client_certificate::identity_names,
     },
 ];
 

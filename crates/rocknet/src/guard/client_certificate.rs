@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::CertificateRule;
+use rocknet_config::model::{Auth, CertificateRule, Settings};
 use rocknet_config::template::{Placeholder, Scope, Template, Values};
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
 use rocknet_proto::status::Status;
@@ -48,7 +48,7 @@ impl Values for WithUser<'_> {
 ///
 /// As [`CertificateGuard::new`].
 pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let Some(rule) = &route.settings.certificate else {
+    let Some(Auth::Certificate(rule)) = &route.settings.auth else {
         return Ok(None);
     };
     Ok(Some(Arc::new(CertificateGuard::new(rule)?)))
@@ -86,7 +86,7 @@ impl CertificateGuard {
         Ok(CertificateGuard {
             rule: rule.clone(),
             headers: headers.collect::<Result<_, String>>()?,
-            names: identity_names(rule).into(),
+            names: field_names(rule).into(),
         })
     }
 
@@ -134,8 +134,15 @@ impl CertificateGuard {
     }
 }
 
-/// Returns the names of the fields by which a certificate is passed on.
-pub(super) fn identity_names(rule: &CertificateRule) -> Vec<Box<str>> {
+/// Returns the names of the fields by which the certificates of a route are passed on; none without such a rule.
+pub(super) fn identity_names(settings: &Settings) -> Vec<Box<str>> {
+    match &settings.auth {
+        Some(Auth::Certificate(rule)) => field_names(rule),
+        _ => Vec::new(),
+    }
+}
+
+fn field_names(rule: &CertificateRule) -> Vec<Box<str>> {
     rule.headers.keys().map(|name| name.as_str().into()).collect()
 }
 

@@ -19,7 +19,7 @@ mod scope;
 use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::Oidc;
+use rocknet_config::model::{Auth, Oidc, Settings};
 use rocknet_handler::guard::{Admitted, Check, GuardContext, Identity};
 use rocknet_oidc::IdentityRules;
 use rocknet_proto::status::Status;
@@ -34,7 +34,6 @@ use responses::uncached;
 use scope::RequestScope;
 
 pub use endpoints::endpoints;
-pub(super) use identity::names as identity_names;
 
 /// Login that a route requires.
 struct OidcLogin {
@@ -50,8 +49,18 @@ struct OidcLogin {
 ///
 /// Never fails, but the table of authenticators requires this type.
 pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let model = route.settings.oidc.as_ref();
-    Ok(model.map(|model| -> Arc<dyn Authenticator> { Arc::new(OidcLogin::new(model, route)) }))
+    let Some(Auth::Oidc(model)) = &route.settings.auth else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(OidcLogin::new(model, route))))
+}
+
+/// Returns the names of the fields by which the login of a route identifies users; none without a login.
+pub(super) fn identity_names(settings: &Settings) -> Vec<Box<str>> {
+    match &settings.auth {
+        Some(Auth::Oidc(_)) => identity::names(),
+        _ => Vec::new(),
+    }
 }
 
 impl OidcLogin {

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::SignedUrls;
+use rocknet_config::model::{Auth, SignedUrls};
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::split_target;
@@ -39,8 +39,10 @@ struct ReceivedTarget(Box<[u8]>);
 ///
 /// Never fails, but the table of authenticators requires this type.
 pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let model = route.settings.signed_urls.as_ref();
-    Ok(model.map(|model| -> Arc<dyn Authenticator> { Arc::new(SignedUrlGuard::new(model, route)) }))
+    let Some(Auth::Signed(model)) = &route.settings.auth else {
+        return Ok(None);
+    };
+    Ok(Some(Arc::new(SignedUrlGuard::new(model, route))))
 }
 
 impl Authenticator for SignedUrlGuard {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rocknet::certificates::state_folder;
 use rocknet::certificates::storage::FileStorage;
 use rocknet::gateway::accounts;
-use rocknet_config::model::{CertificateSource, Config, LogTarget, Settings, SignedUrls, Site};
+use rocknet_config::model::{Auth, CertificateSource, Config, LogTarget, Settings, SignedUrls, Site};
 use rocknet_io::privileges::{self, User};
 
 use super::access::{self, Blocked, Need};
@@ -126,9 +126,11 @@ fn needs_of_server(config: &Config) -> Vec<(Purpose, Need)> {
     for site in &config.sites {
         let roots = settings(site).filter_map(|settings| settings.root.as_ref());
         needs.extend(roots.map(|root| (Purpose::Root(site.name.clone()), Need::read_folder(root))));
-        let url_keys = settings(site).filter_map(|settings| match &settings.signed_urls {
-            Some(SignedUrls::File(file)) => Some((Purpose::UrlKeys(site.name.clone()), Need::read_file(file))),
-            Some(SignedUrls::Generated) | None => None,
+        let url_keys = settings(site).filter_map(|settings| match &settings.auth {
+            Some(Auth::Signed(SignedUrls::File(file))) => {
+                Some((Purpose::UrlKeys(site.name.clone()), Need::read_file(file)))
+            }
+            _ => None,
         });
         needs.extend(url_keys);
         if let Some(CertificateSource::Files(files)) = site.tls.as_ref().map(|tls| &tls.source) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use rocknet_config::model::Settings;
+use rocknet_config::model::{Auth, Settings};
 use rocknet_handler::guard::{Admitted, Check, Guard, GuardContext};
 use rocknet_proto::status::Status;
 
@@ -30,7 +30,10 @@ pub fn endpoints<'s>(
     registries: &Registries,
 ) -> Option<Arc<dyn Guard>> {
     let mut clients: Vec<Arc<OidcClient>> = Vec::new();
-    for model in settings.filter_map(|settings| settings.oidc.as_ref()) {
+    for settings in settings {
+        let Some(Auth::Oidc(model)) = &settings.auth else {
+            continue;
+        };
         let client = OidcClient::new(model, site, Arc::clone(server), registries);
         if !clients.iter().any(|other| other.is_same(&client)) {
             clients.push(Arc::new(client));
