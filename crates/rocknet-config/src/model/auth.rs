@@ -1,19 +1,10 @@
 //! Authentication of the clients of sites and routes.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
 use super::certificate_rule::CertificateRule;
 use super::forward_auth::ForwardAuth;
 use super::oidc::Oidc;
-use super::password_hash::PasswordHash;
+use super::password_auth::PasswordAuth;
 use super::signed_urls::SignedUrls;
-
-/// Realm of the challenge if the configuration sets none.
-pub const DEFAULT_REALM: &str = "restricted";
-
-/// Maximum length of a user name, in bytes: the usual bound in LDAP and SQL schemas.
-pub const MAX_USER_BYTES: usize = 255;
 
 /// Way in which a site or route authenticates its clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,22 +34,4 @@ impl Auth {
     pub fn needs_certificate(&self) -> bool {
         matches!(self, Auth::Certificate(_))
     }
-}
-
-/// HTTP Basic authentication (RFC 7617), with users, a file of users, or both.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PasswordAuth {
-    /// Realm of the challenge, in printable ASCII.
-    pub realm: String,
-    /// Password hashes by user name; [`is_user_name`] is true for every name.
-    pub users: BTreeMap<String, PasswordHash>,
-    /// File in the format of Apache's `htpasswd`.
-    pub file: Option<PathBuf>,
-}
-
-/// Returns true if the user name is accepted: it has 1 to [`MAX_USER_BYTES`] bytes, and neither a colon nor a control
-/// character, which clients cannot send (RFC 7617 §2).
-pub fn is_user_name(name: &str) -> bool {
-    let is_bad = |c: char| c == ':' || c.is_control();
-    !name.is_empty() && name.len() <= MAX_USER_BYTES && !name.contains(is_bad)
 }

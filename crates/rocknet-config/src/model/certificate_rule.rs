@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::auth::MAX_USER_BYTES;
 use super::distinguished_name::{COMMON_NAME, DistinguishedName};
+use super::password_auth::MAX_USER_BYTES;
 use crate::choice::choice;
 
 choice! {

@@ -23,8 +23,8 @@ const MAX_REALM_BYTES: usize = 128;
 /// Keys of the long form of passwords.
 const PASSWORD_KEYS: [&str; 3] = ["realm", "users", "file"];
 
-/// Reads the value of a key in the long form of `auth` that selects how clients are authenticated. The arguments are the
-/// table, the value, and what the settings inherit. Returns `None` after an error.
+/// Reads the value of a key in the long form of `auth` that selects how clients are authenticated. The arguments are
+/// the table, the value, and what the settings inherit. Returns `None` after an error.
 type ReadAuth = fn(&mut Check<'_>, &Table, &Node, Option<Auth>) -> Option<Auth>;
 
 /// Ways to authenticate clients other than by password, by their key in the long form of `auth`. The first one whose
