@@ -18,8 +18,8 @@ use crate::registries::Registries;
 /// Kind of the section with wrong passwords. The kinds 1 to 4 belong to `limits/transfer.rs` and `bans/transfer.rs`.
 const GUESSES: u32 = 5;
 
-/// Size of the record of a wrong password in bytes: client (16), nanoseconds until its window ends (8), and tag of the
-/// credentials (8).
+/// Size of the record of a wrong password in bytes: address of the client (16), nanoseconds until its window ends (8),
+/// and tag of the credentials (8).
 const GUESS_SIZE: usize = 32;
 
 /// Writes the tables to a sealed file. Limits that would make it too large are left out, with a line in the log.
