@@ -68,8 +68,8 @@ pub enum Outcome {
 pub struct StartedExchange {
     pub context: Rc<RequestContext>,
     pub state: ResponseState,
-    /// True if an HTTP/1 connection must be closed after the response: the request failed, or the rest of its body is
-    /// not read.
+    /// True if an HTTP/1 connection must be closed after the response: the request failed, the rest of its body is not
+    /// read, or the peer is banned.
     pub close: bool,
 }
 
