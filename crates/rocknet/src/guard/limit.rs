@@ -158,6 +158,7 @@ impl ActiveAmount {
             Amount::Bandwidth(_) => return ActiveAmount::Connections(u32::MAX),
         };
         let interval = limit.rate.interval().as_nanos() as u64;
+        // Number of requests that may come at once without waiting.
         let undelayed = match limit.excess {
             Excess::Immediate => limit.burst,
             Excess::Delayed { after } => after,
