@@ -46,6 +46,7 @@ impl Server {
         // It also waits for the stored responses on disk. Requests in progress may still change resources, and their
         // changes must be recorded before the other process sends these responses.
         self.shared.registries.responses.release_disk_after(DISK_RELEASE);
+        // From now on, bans that begin in this process are passed to the other process.
         self.shared.registries.bans.begin_passing();
         let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)

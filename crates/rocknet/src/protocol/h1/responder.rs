@@ -44,7 +44,8 @@ pub struct H1Responder<'a> {
 pub struct Written {
     /// State of the connection after the response; set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
-    /// True if the connection must close after the response, because the request failed or a part of it remains unread.
+    /// True if the connection must close after the response, because the request failed, a part of it remains unread,
+    /// or the peer is banned.
     pub is_last: bool,
     /// True if the end of the connection marks the end of the response.
     pub is_open_ended: bool,
