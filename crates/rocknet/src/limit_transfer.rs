@@ -2,8 +2,8 @@
 //! passwords. Without it, each upgrade would reset all counts.
 //!
 //! The tables are in a sealed file, whose descriptor passes through the channel of the upgrade. The secrets of their
-//! keys have passed before, because the new process needs them when it loads its configuration. Requests that the old
-//! process admits after it has written the file count there only.
+//! keys have passed before, because the new process needs them when it loads its configuration. Once the file is
+//! written, requests that the old process admits count only in that process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};

@@ -202,6 +202,7 @@ impl Server {
             &mut quic_failures,
         )
         .map_err(StartError::Bind)?;
+        // `bind_all` may have loaded the keys, with a warning about their file.
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
