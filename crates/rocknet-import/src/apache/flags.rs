@@ -50,7 +50,7 @@ impl RewriteFlags {
                     flags.is_chained = true;
                     flags.set_unsupported(flag);
                 }
-                // An invalid number skips all rules that follow.
+                // After an invalid number, all rules that follow count as skipped, so that none of them is translated.
                 ("s" | "skip", count) => {
                     flags.skipped = count.parse().unwrap_or(usize::MAX);
                     flags.set_unsupported(flag);
