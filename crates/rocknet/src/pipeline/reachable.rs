@@ -24,8 +24,8 @@ use crate::values;
 /// The files below a folder whose listing or archive was requested.
 ///
 /// A guard decides about the client, and not about the path. The client was admitted to the route of the folder, so
-/// paths of the same route need no further check, and neither do those of a route with the same restrictions or with
-/// none. Paths of routes with other restrictions are left out, even if their guards would admit the client.
+/// paths of this route need no further check. Neither do paths of a route with the same restrictions (`auth`, `limit`),
+/// or with none. Paths of routes with other restrictions are left out, even if their guards would admit the client.
 pub(super) struct ReachablePaths {
     snapshot: Arc<Snapshot>,
     /// Number of the site.
@@ -36,8 +36,8 @@ pub(super) struct ReachablePaths {
     tree: Arc<Tree>,
     /// Decoded path of the folder.
     folder: Arc<str>,
-    /// Path of the folder as the client sent it, before rules were applied; or the rewritten path, if the client sent a
-    /// path without a final slash.
+    /// Path of the folder as the client sent it, before rules were applied. If that path has no final slash, the
+    /// rewritten path.
     raw_folder: Vec<u8>,
 }
 

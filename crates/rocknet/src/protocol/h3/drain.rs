@@ -68,9 +68,9 @@ impl Connection {
         self.unacknowledged_since = self.open.worker().wheel.now();
     }
 
-    /// Returns true if the wait for acknowledgements may continue: the client has acknowledged something since the last
-    /// call, and the wait is shorter than a client at the minimum rate needs for a whole send window. An
-    /// acknowledgement alone proves no progress, because it can be a repetition.
+    /// Returns true if the wait for acknowledgements may continue. The client must have acknowledged something since
+    /// the last call. This alone proves no progress, because an acknowledgement can be a repetition. The wait is
+    /// therefore limited to the time that a client at the minimum rate needs for a whole send window.
     pub(super) fn may_await_acknowledgements(&mut self, config: &WorkerConfig) -> bool {
         let waited = self.open.worker().wheel.now().since(self.unacknowledged_since);
         self.has_acknowledged() && waited < send_window_ticks(config)
