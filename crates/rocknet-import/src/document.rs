@@ -88,7 +88,7 @@ pub(crate) struct SiteRoute {
 pub(crate) struct SiteRule {
     pub line: usize,
     pub keys: Vec<(&'static str, Value)>,
-    /// The directive, for a note if the rule is refused.
+    /// The directive, for a note if the check of the configuration refuses the rule.
     pub directive: String,
     pub stage: RuleStage,
 }

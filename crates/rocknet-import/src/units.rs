@@ -75,8 +75,8 @@ pub(crate) fn duration_of(text: &str) -> Option<String> {
     seconds(text).map(duration)
 }
 
-/// Parses a value of `Strict-Transport-Security`. Returns its `max-age` in seconds, and true if it has further parts.
-/// Returns `None` if it has no valid `max-age`.
+/// Parses a value of `Strict-Transport-Security`. Returns its `max-age` in seconds, and true if it has further parts,
+/// such as `preload`. Returns `None` if it has no valid `max-age`.
 pub(crate) fn hsts(value: &str) -> Option<(u64, bool)> {
     let mut age = None;
     let mut has_more = false;
