@@ -1,5 +1,5 @@
-//! End of a login: the provider has redirected the browser back, with a code that is exchanged for the claims of the
-//! user.
+//! End of a login by OpenID Connect: the provider has redirected the browser back with a code, which is exchanged for
+//! the claims of the user.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Beginning of a login: the redirect to the provider.
+//! Beginning of a login by OpenID Connect: the redirect to the provider.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! End of a session.
+//! Logout from OpenID Connect: deletes the session cookies, and redirects to the provider or to `after_logout`.
 
 use std::rc::Rc;
 use std::sync::Arc;
