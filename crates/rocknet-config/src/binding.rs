@@ -150,7 +150,8 @@ impl<'p> SettingRows<'p> {
     }
 }
 
-/// Binds a key to a field that stores the written value unchanged.
+/// Binds a key to a field that stores the written value unchanged. An invalid value changes nothing, and has already
+/// been reported by module `check::keys`.
 macro_rules! field {
     ($($field:ident).+) => {
         $crate::binding::Binding {

@@ -1,7 +1,8 @@
 //! Captures: placeholders in the target of a redirect or rewrite for the texts that its conditions matched.
 //!
-//! `{*}` stands for the text that the first `*` of a path pattern matched. `{1}` stands for a group of the regular
-//! expression of the path, `{0}` for all of its match, and `{name}` for a named group of any condition.
+//! `{*}` stands for the text that the first `*` of a path pattern matched, as in the redirect `"/old/*" = "/new/{*}"`.
+//! `{1}` stands for a group of the regular expression of the path, and `{0}` for all of its match. `{name}` stands for
+//! a named group of any condition.
 
 use crate::model::{Conditions, Pattern, RegexPattern, ValuePattern};
 
@@ -134,7 +135,7 @@ impl CaptureNames {
         let captures: Vec<Capture> = captures.collect();
         if captures.len() > MAX_CAPTURES {
             let message = format!("contains more than {MAX_CAPTURES} captures");
-            return Some((message, "match longer texts".to_owned()));
+            return Some((message, "write fewer, each for a longer text".to_owned()));
         }
         captures
             .into_iter()

@@ -74,9 +74,9 @@ impl ClientRanges {
     }
 }
 
-/// Returns the bits of the network that counts as one client. A customer of an Internet provider controls a whole IPv6
-/// /64. The bits of IPv4 addresses are those of their IPv4-mapped form. That form has bits set in the lower half, so
-/// the result is never that of an IPv6 network.
+/// Returns the bits of the network that bans and limits count as one client. A customer of an Internet provider
+/// controls a whole IPv6 /64. The bits of IPv4 addresses are those of their IPv4-mapped form. That form has bits set in
+/// the lower half, so the result is never that of an IPv6 network.
 pub fn client_network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),

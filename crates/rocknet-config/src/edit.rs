@@ -168,7 +168,7 @@ impl Editor {
     /// Removes a key or a whole table. Returns false if it does not exist. The comments above a key stay. A table is
     /// removed with the comment directly above its header; other comments stay.
     pub fn remove(&mut self, path: &[&str]) -> bool {
-        // `toml_edit` would remove the comments above a key together with it.
+        // `toml_edit` would remove the comments above a key together with it, so such a key is removed from the text.
         if self.remove_below_comments(path) {
             return true;
         }

@@ -111,33 +111,33 @@ fn rule_row(rule: &Rule, number: usize) -> EffectiveSetting {
 
 /// Renders the conditions and the action of a rule as TOML.
 fn rendered_rule(rule: &Rule) -> String {
-    let mut words = paths(&rule.when);
+    let mut parts = paths(&rule.when);
     match &rule.action {
         RuleAction::Pass => {}
-        RuleAction::Rewrite(to) => words.push(format!("rewrite = {}", quoted(to))),
+        RuleAction::Rewrite(to) => parts.push(format!("rewrite = {}", quoted(to))),
         RuleAction::Redirect { to, status } => {
-            words.extend([format!("redirect = {}", quoted(to)), format!("status = {status}")]);
+            parts.extend([format!("redirect = {}", quoted(to)), format!("status = {status}")]);
         }
         RuleAction::Respond { status, body } => {
-            words.push(format!("respond = {status}"));
-            words.extend(body.iter().map(|body| format!("body = {}", quoted(&truncated(body)))));
+            parts.push(format!("respond = {status}"));
+            parts.extend(body.iter().map(|body| format!("body = {}", quoted(&truncated(body)))));
         }
     }
     if rule.resolved {
-        words.push("resolved = true".to_owned());
+        parts.push("resolved = true".to_owned());
     }
     if rule.last {
-        words.push("last = true".to_owned());
+        parts.push("last = true".to_owned());
     }
-    words.extend(conditions(&rule.when));
+    parts.extend(conditions(&rule.when));
     if !rule.unless.is_empty() {
         let exceptions = rule.unless.iter().map(|when| {
-            let words: Vec<_> = paths(when).into_iter().chain(conditions(when)).collect();
-            format!("{{ {} }}", words.join(", "))
+            let parts: Vec<_> = paths(when).into_iter().chain(conditions(when)).collect();
+            format!("{{ {} }}", parts.join(", "))
         });
-        words.push(format!("unless = {}", list(exceptions)));
+        parts.push(format!("unless = {}", list(exceptions)));
     }
-    format!("{{ {} }}", words.join(", "))
+    format!("{{ {} }}", parts.join(", "))
 }
 
 /// Renders `path`, if the conditions have it.
@@ -154,14 +154,14 @@ fn paths(when: &Conditions) -> Vec<String> {
 
 /// Renders the conditions other than `path`.
 fn conditions(when: &Conditions) -> Vec<String> {
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     let texts = |all: Vec<String>| list(all.iter().map(|text| quoted(text)));
     if !when.hosts.is_empty() || !when.host_regexes.is_empty() {
         let regexes = when.host_regexes.iter().map(|regex| quoted(&regex.to_string()));
-        words.push(format!("host = {}", list(when.hosts.iter().map(host).chain(regexes))));
+        parts.push(format!("host = {}", list(when.hosts.iter().map(host).chain(regexes))));
     }
     if !when.methods.is_empty() {
-        words.push(format!("method = {}", texts(when.methods.clone())));
+        parts.push(format!("method = {}", texts(when.methods.clone())));
     }
     for (key, patterns) in [
         ("header", &when.headers),
@@ -172,17 +172,17 @@ fn conditions(when: &Conditions) -> Vec<String> {
             .map(|(name, pattern)| format!("{} = {}", quoted(name), quoted(&pattern.to_string())))
             .collect();
         if !pairs.is_empty() {
-            words.push(format!("{key} = {{ {} }}", pairs.join(", ")));
+            parts.push(format!("{key} = {{ {} }}", pairs.join(", ")));
         }
     }
     if !when.clients.is_empty() {
         let ranges = when.clients.iter().map(ToString::to_string).collect();
-        words.push(format!("client = {}", texts(ranges)));
+        parts.push(format!("client = {}", texts(ranges)));
     }
     if let Some(condition) = &when.existence {
         let kinds = condition.kinds.iter().map(|kind| quoted(kind.word()));
-        words.push(format!("exists = {}", list(kinds)));
-        words.extend(condition.at.iter().map(|at| format!("exists_at = {}", quoted(at))));
+        parts.push(format!("exists = {}", list(kinds)));
+        parts.extend(condition.at.iter().map(|at| format!("exists_at = {}", quoted(at))));
     }
     if let Some(secure) = when.secure {
         let scheme = if secure {
@@ -190,9 +190,9 @@ fn conditions(when: &Conditions) -> Vec<String> {
         } else {
             RequestScheme::Http
         };
-        words.push(format!("scheme = {}", quoted(scheme.word())));
+        parts.push(format!("scheme = {}", quoted(scheme.word())));
     }
-    words
+    parts
 }
 
 /// Returns the first characters of a text, followed by `…` if the text is longer.

@@ -12,7 +12,8 @@ pub struct Field {
     pub label: &'static str,
     /// Heading of the group that contains the field.
     pub group: &'static str,
-    /// Key that contains the value if the field is written as a table, its long form: `to` for `proxy`.
+    /// Key that contains the value if the field is written as a table, its long form. For `proxy` it is `to`, because
+    /// `proxy = "http://…"` has the long form `proxy = { to = "http://…" }`.
     pub(crate) long: Option<&'static str>,
     /// Keys of the long form that replace the value by another setting, such as `forward` for `auth`. With one of
     /// them, the field cannot show the value.
@@ -181,7 +182,8 @@ impl Field {
         let section = self.key().and_then(|key| section(&key.kind));
         match (self.input(), section) {
             (_, None) => false,
-            // A table without a key of the section is a map, and the operator has chosen its names.
+            // A table without a key of the section is a map, such as `auth = { bob = "…" }`. The operator has chosen
+            // its names.
             (FieldInput::Map, Some(section)) => names.any(|name| keys::find(section, name).is_some()),
             (_, Some(_)) => true,
         }

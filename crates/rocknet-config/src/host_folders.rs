@@ -1,4 +1,5 @@
-//! Finds the folders below a root with `{host}`, each of which is a site for the host with its name.
+//! Finds the folders below a root with `{host}`, each of which is a site for the host with its name: for the root
+//! `/srv/{host}/public`, the folder `/srv/example.com/public` is the root of the host `example.com`.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};

@@ -98,8 +98,8 @@ pub struct Loaded {
 }
 
 /// Reads a file and the files it includes, to start a server. Errors of a single site, such as a missing root or an
-/// unusable certificate, are returned among the warnings. Sites or settings with errors are left out, so that
-/// the other sites are served.
+/// unusable certificate, are returned among the warnings, so that the other sites are served. The site itself stays in
+/// the configuration.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Model of a checked configuration, with every default filled in and every reference resolved.
+//! Model of a checked configuration. Defaults and inherited settings are filled in, and relative paths are resolved.
 
 mod access;
 mod acme;

@@ -2,7 +2,7 @@
 //!
 //! A placeholder is a name in braces. It begins with a lower-case letter and consists of letters, digits, `.`, `-` and
 //! `_`, so braces of JSON or CSS are ordinary text. `{{name}}` stands for the text `{name}`. The variables of
-//! nginx and Apache are refused; `$$host` stands for the text `$host`.
+//! nginx and Apache are refused, because they would be copied as text; `$$host` stands for the text `$host`.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub struct Template {
 pub enum Piece {
     /// Text that is copied.
     Text(Box<str>),
-    /// A value of the request. The user of the template escapes it for the place where it goes.
+    /// A value of the request. The caller of [`Template::render`] escapes it for its destination.
     Value(Placeholder),
 }
 

@@ -26,9 +26,11 @@ pub(crate) fn covers(route: &str, pattern: &str) -> bool {
     route != pattern && prefix.is_some_and(|prefix| pattern.starts_with(prefix))
 }
 
-/// Adds access control to each route that a restricted pattern covers. `restricted`: these patterns with their access
-/// control. `base`: settings of the site that all routes inherit. Its lists of clients are combined with the lists of
-/// each route.
+/// Adds access control to each route that a restricted pattern covers. In Caddy, `basic_auth /a/* { … }` also applies
+/// to `handle /a/b/* { … }`, but the route `/a/b/*` does not inherit from the route `/a/*`.
+///
+/// `restricted`: the restricted patterns with their access control. `base`: settings of the site, which all routes
+/// inherit. A list of a route would replace that of `base`, so the two are combined.
 pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(String, Settings)]) {
     let inherited = access_of(base);
     let mut closed = Vec::new();
@@ -49,9 +51,11 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
     }
 }
 
-/// Adds the restrictions of another place, a site or a route, to settings, so that both apply. `adds`: true to add also
-/// the keys that the settings do not have. Two different values of `allow` or of `auth` cannot be combined: then denies
-/// every client (`deny = "all"`) and returns false.
+/// Adds the restrictions `access` of the site or of another route to the settings of a route, so that both apply.
+/// `adds`: true to add also the keys that the settings do not have; false if the route inherits them anyway.
+///
+/// Two different values of `allow` or of `auth` cannot be combined. In that case, denies every client (`deny = "all"`)
+/// and returns false.
 pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {
@@ -105,8 +109,9 @@ fn union(left: &Value, right: &Value) -> Value {
     }
 }
 
-/// Notes that routes for prefixes take precedence over restricted routes for file names, whose patterns begin with `*`,
-/// and over those for expressions. A prefix that denies every client opens nothing, so it needs no note.
+/// Adds a note to each restricted route for file names (`*.sql`) or for an expression (`~…`). A route for a prefix,
+/// such as `/a/*`, takes precedence over it, so that `/a/x.sql` is not restricted. Prefixes that deny every client are
+/// left out of the note.
 pub(crate) fn note_shadowed(site: &mut Site) {
     let prefixes: Vec<String> = site
         .routes

@@ -71,6 +71,7 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
     } else {
         let (shared, global): (Vec<&Directive>, Vec<&Directive>) = global.into_iter().partition(|d| is_shared(d));
         global_settings(&global, &mut document, &context);
+        // True for each shared directive that a host uses. The others get a note below.
         let mut used = vec![false; shared.len()];
         for block in hosts {
             // Folders that the host serves.

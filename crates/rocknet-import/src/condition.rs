@@ -8,14 +8,15 @@ use rocknet_config::model::RegexPattern;
 use crate::directive::Directive;
 use crate::value::Value;
 
-/// A condition of a rule, or its negation.
+/// A condition of a rule: keys such as `method = "GET"`, which must all match. If it is negated, its keys form an
+/// exception, an entry of `unless`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub keys: Vec<(&'static str, Value)>,
     pub is_negated: bool,
 }
 
-/// Conditions that must all hold.
+/// Conditions that must all hold. In a list of several, each is an alternative, which becomes a rule of its own.
 pub(crate) type Conditions = Vec<Condition>;
 
 impl Condition {
@@ -48,6 +49,7 @@ pub(crate) fn of_value(map: &'static str, name: &str, regex: &RegexPattern, is_n
         // An empty or absent value has no character, so `~.` does not match it.
         _ if is_empty => vec![vec![matching("~.").negated_if(!is_negated)]],
         (false, _) => vec![vec![matching(&text).negated_if(is_negated)]],
+        // The expression matches an empty text, so an absent value meets the condition too.
         (true, false) => vec![vec![matching(&text)], vec![matching("")]],
         (true, true) => vec![vec![matching("*"), matching(&text).negated_if(true)]],
     }

@@ -48,28 +48,30 @@ pub(crate) struct Site {
     pub routes: Vec<SiteRoute>,
     pub rules: Vec<SiteRule>,
     pub notes: Vec<Note>,
-    /// Stage that [`Site::rule`] gives to a rule.
+    /// Stage of the rules that [`Site::rule`] adds. A translation sets it before it adds rules.
     pub stage: RuleStage,
     /// Indices of the routes by pattern.
     by_pattern: HashMap<String, usize>,
 }
 
-/// Place of a rule among the rules of its site. The other server evaluates its directives in this order, wherever they
-/// stand in the file. `Exact`, `Expression` and `Prefix` are named after the locations of nginx.
+/// Stage of a rule. The other server evaluates its directives in the order of the stages, wherever they stand in its
+/// file. RockNet applies rules in the order of its file, so [`Site::order_rules`] sorts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum RuleStage {
     /// Rules of the whole site.
     #[default]
     Site,
-    /// Rules of one path.
+    /// Rules of a location of nginx for one path: `location = /a`.
     Exact,
-    /// Rules of a regular expression.
+    /// Rules of a location of nginx for a regular expression: `location ~ \.php$`. Refusals of Apache's sections also
+    /// have this stage.
     Expression,
-    /// Rules of a prefix.
+    /// Rules of a location of nginx for a prefix: `location /a/`.
     Prefix,
-    /// Rewrites of a part of the site, after which the other server matches the path again.
+    /// Rules after which the other server matches a rewritten path again: `rewrite` in a location of nginx, or
+    /// `RewriteRule` in a folder of Apache. The rules of Caddy also have this stage.
     Rewrite,
-    /// Copies of the responses of earlier stages, for rewritten paths. [`Site::order_rules`] adds them.
+    /// Copies of earlier rules that respond, for rewritten paths. [`Site::order_rules`] adds them.
     Again,
 }
 
@@ -86,7 +88,7 @@ pub(crate) struct SiteRoute {
 pub(crate) struct SiteRule {
     pub line: usize,
     pub keys: Vec<(&'static str, Value)>,
-    /// The directive, for a note if the rule is refused.
+    /// The directive, for a note if the check of the configuration refuses the rule.
     pub directive: String,
     pub stage: RuleStage,
 }
@@ -123,7 +125,8 @@ impl Site {
         &mut self.routes[index].settings
     }
 
-    /// Removes a route. Afterwards, routes are no longer found by their patterns, because their indices have changed.
+    /// Removes a route. Called once all routes have been added: because the indices of routes change, routes are no
+    /// longer found by their patterns.
     pub fn remove_route(&mut self, index: usize) -> SiteRoute {
         self.by_pattern.clear();
         self.routes.remove(index)
@@ -143,9 +146,13 @@ impl Site {
         });
     }
 
-    /// Puts the rules in the order of their stages. Rules with `last` would skip later refusals, so they lose it if
-    /// there are later stages; a rewrite also loses it if a refusal follows it. Responses of the stages after `Site`
-    /// that precede a rewrite are repeated at the end, because the other server applies them to the rewritten path too.
+    /// Sorts the rules by stage.
+    ///
+    /// If a rule of the stage `Rewrite` rewrites the path, appends copies of the rules before it that respond, except
+    /// those of the stage `Site`: the other server applies them to the rewritten path too.
+    ///
+    /// Removes `last` from a rule if rules of a later stage exist, or if the rule rewrites the path and a refusal
+    /// follows it. Otherwise `last` would skip these refusals.
     pub fn order_rules(&mut self) {
         self.rules.sort_by_key(|rule| rule.stage);
         let is_rewrite = |rule: &SiteRule| rule.stage == RuleStage::Rewrite && rule.has("rewrite");
@@ -278,9 +285,12 @@ impl Notes for Vec<Note> {
     }
 }
 
-/// Cancels settings that a route would inherit from the site, but that the `location` or `handle` block of the route
-/// does not inherit. `root`: settings of the block for all other paths, such as `location /`, which become settings of
-/// the site. `base`: settings outside of all blocks, which every block inherits.
+/// Cancels settings that a route inherits from the site, but that its `location` or `handle` block does not have. For
+/// `location / { autoindex on; }`, the site gets `browse = true`. The route of another `location /a/` would inherit it,
+/// so it gets `browse = false`.
+///
+/// `root`: settings of the block for all other paths, such as `location /`, which become settings of the site. `base`:
+/// settings outside of all blocks. Every block inherits these, so the route gets their values where they exist.
 pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     const HANDLERS: [&str; 4] = ["proxy", "fastcgi", "uwsgi", "scgi"];
     const FILES: [&str; 3] = ["try", "fallback", "browse"];
@@ -292,6 +302,8 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
         if key == "root" && has_alias {
             continue;
         }
+        // A handler of the route replaces that of the site, and sends no files. A `root` or `alias` turns the handler
+        // of the site off.
         let has_no_effect = HANDLERS.contains(&key) && (has_handler || has_root) || FILES.contains(&key) && has_handler;
         if route.has(key) || has_no_effect {
             continue;
@@ -303,8 +315,9 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
     }
 }
 
-/// Notes each response field that the block for all other paths adds, and that the routes of other blocks inherit from
-/// the site. `name`: directive that adds a field. `root` and `base`: as in [`restore`]. `routes`: settings of routes.
+/// Notes each response field that the block for all other paths adds, as in `location / { add_header X-A 1; }`. It
+/// becomes a field of the site, which the routes of other blocks inherit. `name`: directive that adds a field. `root`
+/// and `base`: as in [`restore`]. `routes`: settings of the routes of other blocks.
 pub(crate) fn note_inherited_fields<'s>(
     name: &str,
     (root, base): (&Settings, &Settings),
@@ -340,7 +353,7 @@ fn cancelling(key: &str) -> Option<Value> {
         "allow" => Some(Value::text("all")),
         "deny" => Some(Value::List(Vec::new())),
         "satisfy" => Some(Value::text("all")),
-        // The default of nginx, and the first of Caddy.
+        // The default of nginx, and the first of the two defaults of Caddy.
         "index" => Some(Value::text("index.html")),
         _ => CANCELLED
             .iter()

@@ -1,8 +1,9 @@
 //! The key `resolved` of a refusal, with which a rule also applies to the file that a request leads to.
 //!
-//! The other servers search their directives again for the index of a folder, for a fallback, and for a script that is
-//! followed by more of the path. Therefore refusals are translated with `resolved = true`. This module removes the key
-//! again where no file of these kinds can meet the condition of the rule on the path.
+//! With `location ~ \.php$ { deny all; }`, nginx also refuses `/` if its index file is `index.php`. The other servers
+//! search their directives again for the index of a folder, for a fallback, and for a script that is followed by more
+//! of the path. Therefore refusals are translated with `resolved = true`. This module removes the key again where no
+//! file of these kinds can meet the condition of the rule on the path.
 
 use rocknet_config::model::RegexPattern;
 
@@ -137,7 +138,7 @@ impl ServedFiles {
         }
         let is_folder = |prefix: &&str| prefix.starts_with('/') && prefix.ends_with('/') && !prefix.contains('*');
         if let Some(prefix) = pattern.strip_suffix('*').filter(is_folder) {
-            // Index files and scripts of the folder need no `resolved`: the paths that lead to them match, too.
+            // `/a/*` also matches the paths that lead to the index files and scripts of `/a/`, so these are no reason.
             return has_exceptions || self.has_any_path || self.paths.iter().any(|path| path.starts_with(prefix));
         }
         if self.has_any_path || self.has_any_name {

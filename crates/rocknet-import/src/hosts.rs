@@ -51,7 +51,8 @@ pub(crate) struct HostDraft {
     /// True if the host is for certain names. If RockNet can express none of them, `names` stays empty, and the host is
     /// left out, because its site would serve every name.
     pub needs_name: bool,
-    /// True if the host needs no site, because RockNet does the same by default.
+    /// True if the host needs no site, because RockNet does the same by default, as for a server of nginx without names
+    /// that has `ssl_reject_handshake on`.
     pub is_needless: bool,
 }
 
@@ -94,7 +95,7 @@ impl HostDraft {
     }
 }
 
-/// Returns true if two tables have the same values. Logs may differ.
+/// Returns true if two tables have the same values. Logs may differ; the joined site has the log of the first host.
 fn same(left: &Settings, right: &Settings) -> bool {
     let values = |settings: &Settings| -> Vec<(String, Value)> {
         let all = settings.in_order().into_iter().filter(|(key, _)| *key != "log");

@@ -11,7 +11,7 @@ pub struct Import {
     /// Notes about directives, in the order of their lines. The lines of an included file follow all lines of the file
     /// that includes it.
     pub notes: Vec<Note>,
-    /// Number of settings that were written; 0 if nothing was translated.
+    /// Number of written lines with a setting or the header of a rule; 0 if nothing was translated.
     pub settings: usize,
 }
 

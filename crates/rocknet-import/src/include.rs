@@ -37,8 +37,9 @@ pub(crate) struct IncludeRequest {
 /// Rules of one language for the inclusion of files.
 pub(crate) trait IncludeRules {
     fn read(&self, text: &str) -> Result<Vec<Directive>, SyntaxError>;
-    /// Returns the files that a directive includes; `None` for other directives. `known`: the directives before it,
-    /// one list for each file and block that contains it, outermost first.
+    /// Returns the files that a directive includes. Returns `None` for other directives, and if the path has an
+    /// undefined variable; the directive is then kept. `known`: the directives before it, one list for each file and
+    /// block that contains it, outermost first.
     fn request(&self, directive: &Directive, known: &[Vec<Directive>]) -> Option<IncludeRequest>;
     /// Returns the folder of relative paths. `file`: the file with the directive.
     fn folder(&self, file: &Path) -> PathBuf;

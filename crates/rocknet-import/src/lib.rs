@@ -146,7 +146,7 @@ fn translate(
         Language::Caddy => caddy::translate(tree, sources),
     };
     document.notes.append(&mut notes);
-    // Removes `resolved` from the rules for which it makes no difference.
+    // Removes `resolved = true` from the refusals for which it makes no difference.
     document.sites.iter_mut().for_each(file_rules::settle);
     writer::write(document, name)
 }

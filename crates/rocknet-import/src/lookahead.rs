@@ -10,7 +10,7 @@ const MAX_LENGTH: usize = 256;
 pub(crate) fn expanded(expression: &str) -> Option<String> {
     let (before, rest) = expression.split_once("(?!")?;
     let (inner, after) = rest.split_once(')')?;
-    // The equivalent consumes characters, so what follows must match every text.
+    // A look-ahead consumes no characters, but its equivalent does. So the part after it must match every text.
     let is_end = matches!(after, "" | ".*" | ".*$");
     if !is_end || inner.len() > MAX_LENGTH {
         return None;
@@ -35,7 +35,7 @@ fn literal(expression: &str) -> Option<Vec<char>> {
     Some(text)
 }
 
-/// Returns an expression for texts that begin with none of these words.
+/// Returns an expression for texts that begin with none of these words: for `ab` and `ac`, `(?:$|[^a]|a(?:$|[^bc]))`.
 fn none_of(words: &[&[char]]) -> String {
     let mut firsts: Vec<char> = words.iter().filter_map(|word| word.first().copied()).collect();
     firsts.sort_unstable();

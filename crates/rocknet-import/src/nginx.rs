@@ -48,7 +48,9 @@ const REMARKS: [&str; 3] = [
 /// Translates a configuration of nginx.
 pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     let mut document = Document::new(&REMARKS, sources);
+    // Each `access_log` gets the line of its format, and each `limit_req` or `limit_conn` the key and rate of its zone.
     let tree = limit::resolve(log_format::resolve(tree));
+    // Directives of `http` that apply to every server.
     let mut shared = Scope::new(ConfigLevel::Http);
     let mut upstreams = Upstreams::new();
     let mut servers = Vec::new();
@@ -105,7 +107,8 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     document
 }
 
-/// Moves the notes of `http` to the document, and each of its settings that has a key in a global table to that table.
+/// Moves the notes of `http` to the document, and the settings below to their keys in global tables. The other settings
+/// stay, and each server inherits them.
 fn move_http_settings(document: &mut Document, shared: &mut Scope<'_>) {
     document.notes.append(&mut shared.notes);
     let settings = &mut shared.settings;

@@ -26,7 +26,7 @@ pub(crate) enum Origin {
     Rule(usize, usize),
 }
 
-/// Removes the values that a report refuses. Returns false if no finding concerns a value.
+/// Removes the values that a report refuses. Returns false if it removes none, and the translation then fails.
 pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Report) -> bool {
     let mut refused: Vec<(Origin, String)> = Vec::new();
     // Files of the configuration need not exist on this machine. For the check, every path is an existing folder, so a
@@ -60,6 +60,7 @@ pub(crate) fn refuse(document: &mut Document, origins: &[Origin], report: &Repor
 /// that part. Part 0 is the whole site; then follow its keys, routes and rules. A route comes before its keys.
 fn position(origin: &Origin) -> (usize, u8, usize) {
     match origin {
+        // Global keys are removed by name, so their order does not matter.
         Origin::Comment | Origin::Global(..) => (0, 0, 0),
         Origin::Site(at) => (*at, 0, 0),
         Origin::SiteKey(at, _) => (*at, 1, 0),

@@ -10,7 +10,8 @@ const MAX_PATTERNS: usize = 64;
 pub(crate) struct PathPatterns {
     pub patterns: Vec<String>,
     /// Patterns for longer names that begin with the path, such as `/api*` for `^/api`. They are not in `patterns`,
-    /// although the expression matched these names, too. No pattern stands for the paths below them, such as `/api2/x`.
+    /// although the expression matched these names, too. The caller adds them for a restriction. No pattern stands for
+    /// the paths below them, such as `/api2/x`.
     pub beginnings: Vec<String>,
     /// Difference between the paths that the patterns and the expression match, if there is one.
     pub difference: Option<&'static str>,
@@ -21,7 +22,8 @@ pub(crate) fn has_alternative(expression: &str) -> bool {
     open_groups(expression).is_none()
 }
 
-/// Returns true if the beginning of an expression may have alternatives outside of complete groups.
+/// Returns true if the beginning of an expression may have alternatives outside of complete groups: `a|b` or `(a|b`,
+/// but not `(a|b)c`.
 pub(crate) fn may_have_alternatives(beginning: &str) -> bool {
     beginning.contains('|') && (beginning.contains('[') || open_groups(beginning) != Some(0))
 }
@@ -228,7 +230,8 @@ pub(crate) fn rewrite_ignoring_case(expression: &str, replacement: &str) -> Opti
     by_regex(expression, replacement, true)
 }
 
-/// Does the work of [`rewrite`] for a target that needs a pattern with `*`, even if the pattern matches fewer paths.
+/// Does the work of [`rewrite`] for a proxy, which has a prefix and no expression. A pattern with `*` is preferred,
+/// even if it does not match the same paths as the expression.
 pub(crate) fn rewrite_of_prefix(expression: &str, replacement: &str) -> Option<PathRewrite> {
     by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
 }

@@ -17,7 +17,8 @@ pub(crate) struct Setting {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     values: BTreeMap<String, Setting>,
-    /// True if `deny = "all"` stands for a restriction that cannot be expressed, so that no `allow` cancels it.
+    /// True if [`Settings::close`] has set `deny = "all"` in place of a restriction that RockNet cannot express. An
+    /// `allow` of a nested block must then not permit clients either.
     is_locked: bool,
 }
 
@@ -105,7 +106,8 @@ impl Settings {
         self.is_locked = true;
     }
 
-    /// Denies every client, as the original configuration does. Nested places may permit clients again.
+    /// Denies every client, as the original configuration does. Unlike after [`Settings::close`], nested blocks may
+    /// permit clients again.
     pub fn deny_all(&mut self, line: usize) {
         self.values.remove("allow");
         self.set("deny", Value::text("all"), line);
@@ -187,8 +189,9 @@ impl Settings {
         }
     }
 
-    /// Cancels an inherited `deny` if these settings have only an `allow`, and vice versa. If the inherited settings
-    /// are locked, replaces both lists by `deny = "all"` instead.
+    /// Cancels an inherited `deny` if these settings have only an `allow`, and vice versa: in nginx, the lists of a
+    /// block replace both inherited lists. If the inherited settings are locked, replaces the lists of these settings
+    /// by `deny = "all"` instead.
     pub fn cancel_inherited_lists(&mut self, inherited: &Settings, line: usize) {
         if inherited.is_locked {
             return self.keep_closed(line);
@@ -204,7 +207,8 @@ impl Settings {
         }
     }
 
-    /// Replaces `allow` and `deny` by `deny = "all"`, because they would open a place inside a locked one.
+    /// Replaces `allow` and `deny` by `deny = "all"`, because they would replace the `deny = "all"` of the locked
+    /// settings that these settings inherit from.
     fn keep_closed(&mut self, line: usize) {
         let has_lists = self.has("allow") || self.has("deny");
         self.values.remove("allow");

@@ -68,14 +68,15 @@ pub(crate) fn duration(seconds: u64) -> String {
 /// Converts a duration of another server to RockNet's form; `None` if it is invalid.
 pub(crate) fn duration_of(text: &str) -> Option<String> {
     let is_number = |number: &str| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    // RockNet has milliseconds too, so they need no rounding to seconds.
     if text.strip_suffix("ms").is_some_and(is_number) {
         return Some(text.to_owned());
     }
     seconds(text).map(duration)
 }
 
-/// Parses a value of `Strict-Transport-Security`. Returns its `max-age` in seconds, and true if it has further parts.
-/// Returns `None` if it has no valid `max-age`.
+/// Parses a value of `Strict-Transport-Security`. Returns its `max-age` in seconds, and true if it has further parts,
+/// such as `preload`. Returns `None` if it has no valid `max-age`.
 pub(crate) fn hsts(value: &str) -> Option<(u64, bool)> {
     let mut age = None;
     let mut has_more = false;

@@ -30,7 +30,7 @@ impl Value {
         }
     }
 
-    /// Returns a table; `true` if it has no entries, because the defaults of the key apply.
+    /// Returns the value of a key that takes `true` or a table: without entries `true`, which selects the defaults.
     pub fn enabled(entries: Vec<(String, Value)>) -> Value {
         match entries.is_empty() {
             true => Value::Flag(true),

@@ -1,4 +1,5 @@
-//! Texts of a request that the conditions of a redirect or rule matched, for the captures of its target.
+//! Texts of a request that the conditions of a redirect or rule matched, for the captures of its target. With the path
+//! `/old/*` and the target `/new/{*}`, the text for `{*}` is `a/b` if `/old/a/b` is requested.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -72,6 +72,7 @@ impl Redirects {
         };
         let captures = match &moved.regex {
             None => Captures::of_star(matched.star),
+            // The expression has matched the path already, so there are captures.
             Some((regex, names)) => Captures::of_path(regex, request.path, names).unwrap_or_default(),
         };
         moved.to.write(request, &captures, location)?;

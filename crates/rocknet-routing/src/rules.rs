@@ -44,7 +44,8 @@ pub enum RuleOutcome {
         /// Response body; `None`: the page for the status.
         body: Option<Template>,
     },
-    /// The outcome depends on what this decoded path leads to on disk, which is not known without waiting.
+    /// The outcome depends on what this decoded path leads to on disk, which is not known without waiting. The caller
+    /// looks up the path in the blocking pool, and then applies the rules again.
     NeedsLookup(String),
     /// A rule needs the host of the request, which names none.
     NoHost,

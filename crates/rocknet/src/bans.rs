@@ -16,8 +16,8 @@
 //! report.rs    bans and offenders for the control API
 //! transfer.rs  the offences that a process passes to its successor in an upgrade
 //! ```
-//! Before the first ban, the check of a connection or request is two loads. Offences are counted only for requests that
-//! fail.
+//! Before the first ban, the check of a connection or request costs two atomic loads. Offences are counted only when a
+//! request, login or handshake fails.
 
 mod address;
 mod ban_file;
@@ -62,7 +62,7 @@ pub use self::logins::CountedLogin;
 pub use self::offence::{Offence, Reason};
 pub use self::report::BanCounters;
 
-/// Maximum number of networks that operators can add. Files may have more.
+/// Maximum number of networks that operators can add, which bounds the size of the store. Files may have more.
 const MAX_ADDED: usize = 1_000;
 
 /// Maximum number of lines per second about bans. A distributed attack can lead to more bans.
@@ -70,6 +70,7 @@ const LOG_BURST: u32 = 20;
 
 /// Bans of a server. Reloads keep them.
 pub struct Bans {
+    /// Banned clients, by the result of [`client_network`]: an IPv4 address, or the /64 network of an IPv6 address.
     clients: BanTable<Reason>,
     networks: RwLock<Arc<Networks>>,
     /// True if there is a banned network.
@@ -87,9 +88,11 @@ pub struct Bans {
     /// Clients with the most offences, for the control API. Bans do not depend on them.
     offenders: Mutex<Offenders<{ Offence::ALL.len() }>>,
     counters: Counters,
+    /// `None` until [`Bans::open_store`] is called.
     store: Mutex<Option<Store>>,
     /// True if the store does not have the latest bans.
     is_dirty: AtomicBool,
+    /// `None` until a configuration has `[ban]`, and after [`Bans::stop`].
     keeper: Mutex<Option<Keeper>>,
     /// Origin of the times of the rates.
     started: Instant,
@@ -210,7 +213,7 @@ impl Bans {
         };
         let now = unix_s();
         let rules = self.rules();
-        // Without `[ban]`, and with `dry_run`, only bans of operators and lists apply.
+        // Without `[ban]`, or with `dry_run`, only bans of operators and lists apply.
         let applies = |reason: &Reason| matches!(reason, Reason::Operator(_)) || rules.bans_offenders();
         let is_banned = self.clients.is_banned(client_network(address), now, applies)
             || self.has_networks.load(Ordering::Relaxed) && self.networks(now).contain(address);
@@ -240,10 +243,11 @@ impl Bans {
         let Client::Ip { address, .. } = client else { return };
         let (key, now, kind) = (client_network(address), unix_s(), offence as usize);
         if self.is_banned(client) {
-            // A request in progress when the ban began, or a request of a proxy for the client.
+            // The request was in progress when the ban began, or a trusted proxy sent it for the banned client.
             return;
         }
         let rules = self.rules();
+        // A proxy would be listed for the offences of all its clients.
         if !rules.is_proxy(address) {
             lock(&self.offenders).add(key, kind, now);
         }
@@ -260,6 +264,7 @@ impl Bans {
                 Taken::Admitted { .. }
             )
         };
+        // `admitted`: `None` if the first offence already leads to a ban.
         if rate.admitted.as_ref().is_some_and(is_admitted) {
             return;
         }
@@ -346,16 +351,16 @@ impl Bans {
         opened.write(&self.clients.all(), &added, unix_s());
     }
 
-    /// Writes the store, if it does not have the latest bans, for a process that reads it.
+    /// Writes the store if it lacks the latest bans. Called before the new process of an upgrade reads it.
     pub fn flush(&self) {
         if self.is_dirty.load(Ordering::Relaxed) {
             self.save();
         }
     }
 
-    /// Begins to pass bans to a successor. Called once it has become the owner of the store.
+    /// Begins to pass bans to the successor of this process. Called once the successor owns the store.
     pub fn begin_passing(&self) {
-        // The successor has read the store before, so that it may lack bans of the time in between.
+        // The successor may lack bans that began after it had read the store. The next write passes them.
         self.changed();
     }
 

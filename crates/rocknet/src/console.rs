@@ -100,7 +100,7 @@ fn in_background() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground != rustix::process::getpgrp())
 }
 
-/// Maximum length of a line in bytes; commands have at most six letters.
+/// Maximum length of a line in bytes, far longer than any command.
 const MAX_LINE_BYTES: usize = 1024;
 
 /// Interval at which a background job checks whether it is in the foreground again.

@@ -62,7 +62,7 @@ pub struct EndpointContext<'a> {
     pub anonymity: Option<Arc<dyn Guard>>,
     /// Guard of all routes of the site that responds at the paths of logins; `None` if the site has no login.
     pub login_endpoints: Option<Arc<dyn Guard>>,
-    /// True if no route of the site has a guard, and no rule applies to files.
+    /// True if no route of the site has a guard, and no rule applies to files, so that no request is checked.
     pub is_unguarded: bool,
     /// True if a rule of the site depends on the existence of files.
     pub checks_existence: bool,
@@ -192,7 +192,7 @@ impl Endpoint {
 }
 
 /// Returns the names of fields that the proxy of a route sets in requests, in lower case. A response whose `Vary` names
-/// one of them is not stored.
+/// one of them is not stored, because the cache compares the field that the client sent, not the one that was set.
 fn replaced_fields(settings: &Settings) -> Vec<String> {
     let names = settings.proxy.iter().flat_map(|proxy| proxy.headers.keys());
     names.map(|name| name.to_ascii_lowercase()).collect()
@@ -208,6 +208,7 @@ impl EndpointContext<'_> {
         let mut route = Route::new(settings, headers, self.label.clone(), Arc::clone(self.server))?;
         route.is_unguarded = self.is_unguarded;
         route.pattern = pattern.map_or_else(|| ROOT_PATTERN.into(), |pattern| pattern.to_string().into());
+        // Routes that inherit the limits of their site share its bandwidth.
         let scope = guard::limit_scope(settings, self.site_settings, &route.pattern);
         let shared = settings.shared_bandwidth();
         let shared = shared.map(|limit| {

@@ -135,6 +135,8 @@ fn connections(page: &mut Page, measured: &Measured) {
     page.gauge(name, "", "Open connections.", status.connections_open);
     let name = "rocknet_connections";
     page.counter(name, "", "Accepted connections.", status.connections_total);
+    // Includes QUIC connections during their handshake. The families by version count a connection once its version is
+    // known.
     let name = "rocknet_http3_connections_open";
     page.gauge(name, "", "Open connections of HTTP/3.", status.http3_open);
     let help = "Open connections by major version of HTTP.";

@@ -2,8 +2,8 @@
 //! passwords. Without it, each upgrade would reset all counts.
 //!
 //! The tables are in a sealed file, whose descriptor passes through the channel of the upgrade. The secrets of their
-//! keys have passed before, because the new process needs them when it loads its configuration. Requests that the old
-//! process admits after it has written the file count there only.
+//! keys have passed before, because the new process needs them when it loads its configuration. Once the file is
+//! written, requests that the old process admits count only in that process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -18,8 +18,8 @@ use crate::registries::Registries;
 /// Kind of the section with wrong passwords. The kinds 1 to 4 belong to `limits/transfer.rs` and `bans/transfer.rs`.
 const GUESSES: u32 = 5;
 
-/// Size of the record of a wrong password in bytes: client (16), nanoseconds until its window ends (8), and tag of the
-/// credentials (8).
+/// Size of the record of a wrong password in bytes: address of the client (16), nanoseconds until its window ends (8),
+/// and tag of the credentials (8).
 const GUESS_SIZE: usize = 32;
 
 /// Writes the tables to a sealed file. Limits that would make it too large are left out, with a line in the log.

@@ -1,5 +1,5 @@
 //! Limits of requests that the server applies, with their tables and counters. Reloads keep them: a limit with the same
-//! settings at the same place continues with its table. Upgrades pass the tables to the new process.
+//! site, route, amount and key continues with its table. Upgrades pass the tables to the new process.
 
 mod bandwidth;
 mod key;
@@ -50,7 +50,7 @@ pub struct LimitId {
 /// Identifies the guard of a route: site, pattern of the route, and settings.
 pub type GuardId = (Arc<str>, Arc<str>, String);
 
-/// Table and counters of one limit.
+/// Tables and counters of one limit. Only the table for its kind of amount is used.
 pub struct LimitState {
     /// The limit.
     pub id: LimitId,
@@ -115,7 +115,8 @@ impl LimitRegistry {
         state
     }
 
-    /// Returns the guard with this identity, or creates it. Routes with the same guard count a request once.
+    /// Returns the guard with this identity, or creates it. Routes that inherit the limits of their site share a guard,
+    /// so that a request that leads to several of these routes counts once.
     pub fn guard(&self, id: GuardId, make: impl FnOnce() -> Arc<dyn Guard>) -> Arc<dyn Guard> {
         if let Some(guard) = lock(&self.guards).get(&id).and_then(Weak::upgrade) {
             return guard;

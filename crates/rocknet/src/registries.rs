@@ -124,7 +124,8 @@ impl Registries {
         Registries::with(Upstreams::new(time.clone()), php, time, limit_secrets)
     }
 
-    /// Creates registries for a simulation: with a simulated clock, and with links to upstreams instead of sockets.
+    /// Creates registries for a simulation: with a simulated clock, and with links from `dialer` in place of sockets to
+    /// upstreams.
     pub fn simulated(time: TimeSource, dialer: Arc<dyn Dialer>) -> Registries {
         let upstreams = Upstreams::with_dialer(time.clone(), dialer);
         Registries::with(upstreams, Arc::default(), time, LimitSecrets::random())

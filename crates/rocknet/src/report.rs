@@ -83,6 +83,7 @@ pub fn status(
         connections_open: opened.saturating_sub(closed),
         connections_total: opened,
         protocols: protocols(metrics),
+        // Includes connections during their handshake, unlike `protocols.http3`.
         http3_open: quic_opened.saturating_sub(quic_closed),
         tunnels_open: tunnels.saturating_sub(tunnels_closed),
         requests: sum(|worker| worker.requests.get()),
@@ -275,8 +276,9 @@ fn site_fault(site: &model::Site, built: &Site, folders: &[(&str, &Path, io::Err
 /// Each check costs a descriptor and a disk access, and a start of the server, which includes the checks, must be fast.
 pub const MAX_FOLDERS_CHECKED: usize = 256;
 
-/// Returns a URL for each of the first `limit` sites, for a client whose request to the listener `configured` names
-/// `port`. Sites without an HTTP URL, and those whose port is not known, are left out.
+/// Returns a URL for each of the first `limit` sites, for the page that a client gets if no site has the requested
+/// host. `configured`: address of the listener. `port`: port in the request. Sites without an HTTP URL, and those whose
+/// port is not known, are left out.
 pub fn first_urls(snapshot: &Snapshot, configured: &Address, port: u16, limit: usize) -> Vec<String> {
     // If the kernel chose the port of the listener, the port in the request is that port. The number of workers (0) is
     // not used.

@@ -183,6 +183,8 @@ impl Server {
             .listeners
             .iter()
             .filter(|(address, _)| !addresses.contains(address));
+        // The server may still have sockets of a new address, if an earlier configuration contained it. They are used
+        // again.
         let changes = RemovedAddresses {
             removed: gone.map(|(_, listener)| listener).collect(),
             stopping: &state.stopping,
@@ -200,6 +202,7 @@ impl Server {
             &mut quic_failures,
         )
         .map_err(StartError::Bind)?;
+        // `bind_all` may have loaded the keys, with a warning about their file.
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
         let kept = state
@@ -303,7 +306,7 @@ impl Server {
     }
 
     /// Keeps bans in the state folder, and loads those that an earlier process has kept there. A server with `[ban]`
-    /// does so in any case.
+    /// does so without this call. Without `[ban]`, the bans of operators need it to last across restarts.
     pub fn keep_bans(&self) {
         self.shared.registries.bans.open_store(&self.state_folder, None);
     }

@@ -28,7 +28,7 @@ const FOR_CLIENT: &str = "ip";
 /// Beginning of the mark of a URL that is valid for a folder.
 const FOLDER: &str = "dir";
 
-/// Maximum end of a signature, in seconds of the Unix clock: a number of 12 digits.
+/// Latest time until which a signature can be valid, in seconds of the Unix clock: a number of 12 digits.
 pub const MAX_EXPIRES: u64 = 999_999_999_999;
 
 /// Number of hexadecimal digits of a signature.

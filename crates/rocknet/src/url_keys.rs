@@ -19,7 +19,7 @@ const ID: &str = "main";
 const SECRET_BYTES: usize = 32;
 
 /// Key of signed URLs that a server generates when the first route needs it. Each site has a key derived from it, so
-/// that a URL of one site is not valid for another one, also if only their ports differ.
+/// that a URL of one site is not valid for another one, even if only their ports differ.
 #[derive(Default)]
 pub struct UrlKeyStore {
     state_folder: OnceLock<PathBuf>,

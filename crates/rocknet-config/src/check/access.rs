@@ -31,9 +31,9 @@ pub(super) fn has_access_key(table: &Table) -> bool {
         .any(|key| table.entries.contains_key(*key))
 }
 
-/// Warns of unrestricted routes whose paths are below the prefix of a protected route. A route inherits access control
-/// from its site, but the operator may expect it to inherit from the enclosing route. `open`: unrestricted routes
-/// without keys of access control.
+/// Warns of unrestricted routes whose paths are below the prefix of a protected route, such as `/admin/api/*` below
+/// `/admin/*`. A route inherits access control from its site, but the operator may expect it to inherit from the
+/// enclosing route. `open`: unrestricted routes without keys of access control.
 pub(super) fn warn_open(check: &mut Check<'_>, routes: &[Route], open: &[(Pattern, Span)]) {
     let protected = routes.iter().filter(|route| !route.settings.is_open());
     let protected: HashSet<&str> = protected

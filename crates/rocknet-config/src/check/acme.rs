@@ -14,7 +14,7 @@ use crate::value::{path, typed};
 /// failure.
 const MAX_CAS: usize = 16;
 
-/// Returns the ACME settings of `[tls]`. Invalid values are reported, and most of them are replaced by the default.
+/// Returns the ACME settings of `[tls]`. Invalid values are reported, and are left out or replaced by the default.
 pub(super) fn build(check: &mut Check<'_>, table: Option<&Table>) -> Acme {
     let base = Acme::default();
     let Some(table) = table else { return base };

@@ -6,9 +6,11 @@ use crate::file::Table;
 use crate::finding::Code;
 use crate::model::{Pattern, Route, Settings};
 
-/// Completes the alias of a route with the path of its pattern. A folder replaces a path and everything below it, and
-/// a file replaces a single path. Therefore the rest of a path never begins in the middle of a name. In nginx it can:
-/// for `location /img`, the rest `../secret` of `/img../secret` is appended to the folder.
+/// Completes the alias of a route with the path of its pattern: `/img` for the route `/img/*`.
+///
+/// A folder is accepted only for a pattern that ends in `/*`, and a file only for a single path. The part of a request
+/// path that is appended to the folder therefore begins with a slash. In nginx it need not: `location /img` also
+/// matches `/img../secret`, and `../secret` is appended to the folder.
 pub(super) fn mount(check: &mut Check<'_>, table: &Table, pattern: &Pattern, settings: &mut Settings) {
     let (Some(entry), Some(alias)) = (table.entries.get("alias"), &mut settings.alias) else {
         return;

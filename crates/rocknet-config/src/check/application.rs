@@ -11,7 +11,7 @@ use crate::value::{address, params, path, typed};
 const MAX_ADDRESSES: usize = 256;
 
 /// Reads the application of a site or route. It replaces the inherited application. Returns the keys whose inherited
-/// settings no longer apply.
+/// settings no longer apply, so that the caller removes their spans from `key_spans`.
 pub(super) fn build(check: &mut Check<'_>, table: &Table, settings: &mut Settings) -> Vec<&'static str> {
     let mut written: Vec<(Protocol, &Entry)> = Protocol::ALL
         .iter()

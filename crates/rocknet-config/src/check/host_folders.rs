@@ -13,10 +13,13 @@ use crate::model::{HostFolders, HostPattern, Listen, Settings};
 use crate::value::host::host_pattern;
 use crate::value::typed;
 
-/// Adds a site for each host that has a folder. The site with `{host}` in its root keeps the other hosts, for which it
-/// has no files. A site of the configuration with the name of the host takes precedence, even if it is disabled, and so
-/// does a wildcard that is longer than that of the site with `{host}`. Two sites with `{host}` that have no listener in
-/// common do not affect each other. Returns each root with `{host}`.
+/// Adds a site for each host that has a folder. For `[site."*.example.com"]` with `root = "/srv/{host}"`, the folder
+/// `/srv/a.example.com` becomes the site `a.example.com`. The site `*.example.com` remains for the hosts without a
+/// folder, and has no files for them.
+///
+/// Another site of the configuration with the name of the host takes precedence, even if it is disabled. So does a site
+/// with a longer wildcard that covers the host. Two sites with `{host}` that have no listener in common do not affect
+/// each other. Returns each root with `{host}`, with the hosts found below it.
 pub(super) fn expand(
     check: &mut Check<'_>,
     root: &Table,

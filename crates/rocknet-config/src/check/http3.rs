@@ -24,7 +24,7 @@ pub(super) fn build(check: &mut Check<'_>, node: Option<&Node>, inherited: &Http
                     .collect();
             }
         }
-        // The check of kinds reports any other value.
+        // Module `check::keys` has reported any other value.
         _ => {}
     }
     http3

@@ -124,7 +124,8 @@ fn either(check: &mut Check<'_>, key: &Key, whole: &Kind, kinds: &'static [Kind]
         (Kind::Integer { .. }, Value::Integer(_)) => true,
         (Kind::Boolean, Value::Boolean(_)) => true,
         (Kind::List(_), Value::List(_)) => true,
-        // If the short form is a map, a table is the long form only if it has a key of the section.
+        // If the short form is a map, as in `auth = { bob = "…" }`, a table is the long form only if it has a key of
+        // the section, as in `auth = { users = { bob = "…" } }`.
         (Kind::Table(section), Value::Table(table)) => {
             let has_short_form = kinds.iter().any(|kind| matches!(kind, Kind::Map { .. }));
             !has_short_form || table.entries.keys().any(|name| keys::find(*section, name).is_some())

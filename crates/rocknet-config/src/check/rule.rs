@@ -10,7 +10,7 @@ use crate::template::{Scope, Template, TemplateError};
 use crate::value::condition::{conditions, exceptions};
 use crate::value::{pattern, typed};
 
-/// Maximum number of rules of one site. Each is evaluated for every request that the cache does not serve.
+/// Maximum number of rules of one site. A request may be compared with each of them.
 const MAX_RULES: usize = 256;
 /// Maximum size of a response body in a rule, enough for a small page. Larger bodies belong in files.
 const MAX_BODY_BYTES: usize = 64 * 1024;

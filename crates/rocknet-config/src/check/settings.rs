@@ -39,8 +39,8 @@ pub(super) fn build(check: &mut Check<'_>, section: Section, table: &Table, base
 }
 
 /// Records the spans of a key and of the keys of its table. A key whose value is always a table gets no span, because
-/// its inner keys have spans. A map of the site or route itself gets no span here, because its parser records the spans
-/// of the entries; a map within a table gets one span.
+/// its inner keys have spans. A map of the site or route itself, such as `headers`, gets no span here, because its
+/// parser records the spans of the entries. A map within a table, such as `headers` of `proxy`, gets one span.
 pub(super) fn record_spans(
     check: &Check<'_>,
     spans: &mut BTreeMap<String, SourceSpan>,
@@ -96,7 +96,7 @@ fn resolve_handler(check: &mut Check<'_>, table: &Table, settings: &mut Settings
         remove_spans(settings, "proxy");
     }
     if has("controller") {
-        // Only an inherited proxy is removed, not one that this table sets.
+        // Only an inherited proxy is removed. If the table sets both, the controller takes precedence over the proxy.
         if settings.controller.is_some() && !has("proxy") {
             settings.proxy = None;
             remove_spans(settings, "proxy");

@@ -66,7 +66,8 @@ pub(super) fn site(
 ///
 /// Browsers remember HSTS. A name on a developer's machine, or with a certificate that only this machine trusts, would
 /// become unreachable once the name is served without TLS or with another certificate. A site without `redirect` is
-/// meant to be reachable without TLS, which HSTS would prevent.
+/// meant to be reachable without TLS, which HSTS would prevent. With the source `Auto`, a site without a host name
+/// counts as local.
 pub(super) fn inherited_hsts(
     source: &CertificateSource,
     redirect: bool,

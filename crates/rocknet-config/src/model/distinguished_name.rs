@@ -18,7 +18,7 @@ const ATTRIBUTES: [(&str, &str); 16] = [
     ("emailAddress", "1.2.840.113549.1.9.1"),
     ("UID", "0.9.2342.19200300.100.1.1"),
     ("DC", "0.9.2342.19200300.100.1.25"),
-    // Other spellings of the types above, which are never written.
+    // Other spellings of the types above, which are only read.
     ("S", "2.5.4.8"),
     ("givenName", "2.5.4.42"),
 ];

@@ -1,4 +1,5 @@
-//! Roots with `{host}`: each folder in the place of `{host}` is a site for the host with its name.
+//! Roots with `{host}`: each folder in the place of `{host}` is a site for the host with its name. For the root
+//! `/srv/{host}`, the folder `/srv/example.com` is the site `example.com`.
 
 use std::path::PathBuf;
 

@@ -52,7 +52,7 @@ pub struct RateLimit {
     pub excess: Excess,
 }
 
-/// Treatment of requests above the rate, within the burst.
+/// Treatment of requests above the rate, within the burst. Requests beyond the burst are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Excess {
     /// They are handled at once.

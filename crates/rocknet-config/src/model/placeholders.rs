@@ -7,9 +7,10 @@ use super::settings::Settings;
 use super::site::Site;
 
 impl Config {
-    /// Returns true if a searched text of a site contains the placeholder `name`, which is passed without braces. An
-    /// escaped placeholder, `{{name}}`, counts too. The searched texts are those of rules, `log.format`, `headers`,
-    /// `redirects`, `key` of `limit`, and `headers` of `proxy`.
+    /// Returns true if a searched text of a site contains the placeholder `name`, which is passed without braces. The
+    /// server makes identifiers of requests only if there is a `{request.id}`. An escaped placeholder, `{{name}}`,
+    /// counts too. The searched texts are those of rules, `log.format`, `headers`, `redirects`, `key` of `limit`, and
+    /// `headers` of `proxy`.
     pub fn has_placeholder(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         self.sites.iter().any(|site| site.has_text(&placeholder))

@@ -112,9 +112,10 @@ pub struct ExistenceCondition {
 pub enum RuleAction {
     /// No action; with `last`, the remaining rules are skipped.
     Pass,
-    /// Replaces the path by this text. The query of the request is kept, after a query of the text if it has one,
-    /// unless the text ends in `?`, has `{query}` in its query, or has `{target}` in its path. `{*}` has the same
-    /// meaning as in [`RuleAction::Redirect`]. `{1}` and names in braces stand for groups of regular expressions.
+    /// Replaces the path by this text, such as `/index.php?page={1}`. The query of the request is kept, and follows a
+    /// query of the text. It is dropped if the text ends in `?`. It is not added again if the text has `{query}` in its
+    /// query or `{target}` in its path. `{*}` has the same meaning as in [`RuleAction::Redirect`]. `{1}` and names in
+    /// braces stand for groups of regular expressions.
     Rewrite(String),
     /// Redirects the client.
     Redirect {

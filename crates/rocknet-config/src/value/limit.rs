@@ -14,7 +14,8 @@ use crate::value::{access, typed};
 /// Maximum number of limits of one route. Each request is counted in every limit.
 const MAX_LIMITS: usize = 16;
 
-/// Longest time until a used limit is full again. A longer time is surely a mistake in `burst`.
+/// Longest time until a client that has used up its burst may send a whole burst again. A longer time is surely a
+/// mistake in `burst`.
 const MAX_REFILL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Longest delay of a request. It is below the default of `answer_timeout`, after which a waiting request gets 503.

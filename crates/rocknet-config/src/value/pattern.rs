@@ -79,7 +79,7 @@ pub(crate) fn loop_error(from: &Pattern, names: &CaptureNames, text: &str) -> Op
     })
 }
 
-/// Returns a target with the same text in place of each capture.
+/// Returns a target with `sample` in place of each capture.
 fn with_captures(names: &CaptureNames, target: &str, sample: &str) -> String {
     let parts = names.split(target).into_iter().map(|part| match part {
         TargetPart::Text(text) => text,

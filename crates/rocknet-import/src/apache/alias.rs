@@ -37,9 +37,11 @@ pub(super) fn translate(directive: &Directive, site: &mut Site, context: &Server
     true
 }
 
-/// Returns the patterns of a folder that an alias contains, or that contains an alias. `folder`: its path on disk,
-/// without a slash at its end. A route below an alias gets an alias of its own, because routes inherit only from the
-/// site.
+/// Returns the patterns of the paths below which aliases serve a folder, such as that of a `<Directory>`. `folder`: its
+/// path on disk, without a slash at its end.
+///
+/// With `Alias /docs /srv/docs`, the pattern is `/docs/*` for `/srv` and for `/srv/docs`. For `/srv/docs/api` it is
+/// `/docs/api/*`. Its route gets an alias of its own here, because routes inherit only from the site.
 pub(super) fn patterns(folder: &str, site: &mut Site) -> Vec<String> {
     let below = format!("{folder}/");
     let mut found = Vec::new();
@@ -94,7 +96,8 @@ pub(super) fn finish(site: &mut Site) {
             continue;
         }
         let name = path.rsplit('/').next().unwrap_or_default();
-        // A name without an ending is that of a folder. RockNet redirects its path to the same path with a slash.
+        // A name without an ending is that of a folder. RockNet redirects its path to the same path with a slash, so it
+        // needs no alias.
         if !is_prefix && !name.contains('.') {
             continue;
         }

@@ -84,7 +84,7 @@ impl ServerContext {
         self.balancers.insert(name.trim_end_matches('/').to_owned(), group);
     }
 
-    /// Notes the settings of the balancers in a section that are not translated.
+    /// Notes the settings of a section `<Proxy balancer://…>` that are not translated, or that differ.
     pub fn note_balancer(&self, section: &Directive, notes: &mut dyn Notes) {
         for directive in section.children() {
             match directive.name.to_ascii_lowercase().as_str() {

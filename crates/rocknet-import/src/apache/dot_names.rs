@@ -17,8 +17,9 @@ const ANY_NAME: [&str; 7] = ["/", "(^|/)", "(?:^|/)", "(/|^)", "(^/|/)", "(?:^/|
 /// Beginning of a negative look-ahead.
 const LOOK_AHEAD: &str = "(?!";
 
-/// Returns the alternatives for paths that an expression matches, each a condition for `path`, and for some of them an
-/// exception. Returns `None` if RockNet cannot express it.
+/// Returns the alternatives for paths that an expression matches. Each has a condition for `path`, unless the
+/// expression matches every path. An alternative with a look-ahead also has an exception. Returns `None` if RockNet
+/// cannot express it.
 pub(super) fn path_conditions(expression: &str, ignores_case: bool) -> Option<Vec<Conditions>> {
     if let Some(found) = patterns(expression, ignores_case) {
         return Some(match found.iter().any(|pattern| pattern == "/*") {
@@ -75,7 +76,7 @@ fn spread(alternative: &str) -> Vec<String> {
     whole()
 }
 
-/// Returns the conditions of an alternative such as `/\.(?!well-known).*`.
+/// Returns the conditions of an alternative such as `/\.(?!well-known).*`; `None` for other forms of a look-ahead.
 fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     let (before, rest) = alternative.split_once(LOOK_AHEAD)?;
     let (name, after) = split_group(rest)?;
@@ -105,8 +106,8 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
 }
 
 /// Returns an expression for the paths without names that begin with a dot, apart from the name of a look-ahead: for
-/// `(?!well-known)`, paths such as `/a/b` and `/a/.well-known/b`. `first`: expression of the beginning, in which dots
-/// are permitted.
+/// `(?!well-known)`, paths such as `/a/b` and `/a/.well-known/b`. `first`: expression for the first name of the path if
+/// that may begin with a dot; otherwise empty.
 fn names_other_than(name: &str, first: &str) -> String {
     let slashes = if name.ends_with('/') { "/+" } else { "/*" };
     let name = format!("\\.{}{slashes}", name.trim_end_matches('/'));
@@ -117,8 +118,9 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// Returns true if an expression matches only paths with names that RockNet never serves. `reaches`: returns true if
-/// requests for such paths may be passed on; its argument is true for expressions of the first name in the path.
+/// Returns true if an expression matches only paths with names that RockNet never serves, so that a refusal of them is
+/// not needed. `reaches`: returns true if requests for such paths may reach an upstream or a program. Its argument is
+/// true if the name with the dot is the first one of the path.
 pub(super) fn is_never_served(expression: &str, reaches: impl Fn(bool) -> bool) -> bool {
     // Samples of the paths in `/.well-known`, which are served.
     let paths = ["/.well-known", "/.well-known/x", "/.well-known/acme-challenge/x"];
@@ -149,7 +151,8 @@ pub(super) fn without_dot_names(expression: &str) -> Option<String> {
     }
 }
 
-/// Returns an expression for names of files without a look-ahead for `.well-known`, which is the name of a folder.
+/// Returns an expression for names of files without a look-ahead for `.well-known`. That is the name of a folder, so
+/// the look-ahead excepts no file.
 pub(super) fn without_look_ahead(expression: &str) -> String {
     expression
         .replace("\\.(?!well-known/)", "\\.")

@@ -40,15 +40,16 @@ const ENDINGS: [(&str, &[&str]); 28] = [
 /// Directive `ExpiresByType`, with the maximum age of the responses in seconds.
 pub(super) type TypeExpiry = (Directive, u64);
 
-/// Key that has the age of `ExpiresDefault` until it is known whether the site has scripts.
+/// Temporary key for the age of `ExpiresDefault`, which [`settle`] or [`finish`] removes. Only then is it known whether
+/// the site has scripts.
 const DEFAULT_AGE: &str = "expires";
 
-/// Sets the age of `ExpiresDefault`, in seconds, which [`settle`] or [`finish`] moves.
+/// Sets the age of `ExpiresDefault`, in seconds.
 pub(super) fn set_default(age: u64, line: usize, settings: &mut Settings) {
     settings.set(DEFAULT_AGE, Value::Text(format!("max-age={age}")), line);
 }
 
-/// Moves the age of `ExpiresDefault` into `headers`, unless they set the field.
+/// Moves the age of `ExpiresDefault` to the field `Cache-Control`, unless `headers` has the field.
 pub(super) fn settle(settings: &mut Settings) {
     if let Some(age) = settings.remove(DEFAULT_AGE)
         && !settings.has_entry("headers", "Cache-Control")
@@ -57,8 +58,8 @@ pub(super) fn settle(settings: &mut Settings) {
     }
 }
 
-/// Moves the age of `ExpiresDefault` of a complete site. With PHP it is left out: browsers and caches would keep the
-/// pages of scripts, which `headers` apply to as well.
+/// Does the work of [`settle`] for a complete site. With PHP the age is left out: `headers` also apply to the pages of
+/// scripts, which browsers and caches would keep.
 pub(super) fn finish(site: &mut Site) {
     if site.settings.has("php")
         && let Some(age) = site.settings.remove(DEFAULT_AGE)

@@ -15,7 +15,7 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
             .iter()
             .any(|start| alternative.starts_with(start));
         match is_greedy {
-            // The greedy beginning would take the slash, too.
+            // Without the slash before it, the group of `(.*)\.php$` would also capture the first slash of the path.
             true => format!("^{base}/{alternative}"),
             // In a folder, paths begin without a slash. So `/a` matches only after a character, for which `.` stands.
             false if is_in_folder && alternative.starts_with('/') && !alternative.starts_with("/?") => {
@@ -74,7 +74,8 @@ pub(super) fn of_name(expression: &str, folder: &str) -> Option<String> {
             Some(name) => (name, true),
             None => (name, false),
         };
-        // A file name has no slash, and follows one. Below a folder, an anchor inside of a group has no counterpart.
+        // A file name has no slash, and follows one: `^a.*z$` becomes `/a[^/]*z$`. Below a folder, an anchor inside of
+        // a group has no counterpart.
         let anchor = if folder == "/" { "/" } else { UNKNOWN_ANCHOR };
         let name = with_anchors(&without_slashes(name), |rest| (anchor.to_owned(), rest));
         let before = match (folder, is_anchored) {

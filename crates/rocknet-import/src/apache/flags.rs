@@ -18,9 +18,9 @@ pub(super) struct RewriteFlags {
     pub is_proxy: bool,
     /// True if the rule does not apply to the files that Apache looks for itself, such as the index of a folder (`NS`).
     pub skips_subrequests: bool,
-    /// The rule that follows is applied only if this one matches.
+    /// True for `C`: the rule that follows is applied only if this one matches.
     pub is_chained: bool,
-    /// Number of rules after this one that are applied only if this one does not match.
+    /// Number of rules after this one that are applied only if this one does not match (`S`).
     pub skipped: usize,
     /// The first flag that RockNet cannot express, or whose value is invalid.
     pub unsupported: Option<String>,
@@ -50,7 +50,7 @@ impl RewriteFlags {
                     flags.is_chained = true;
                     flags.set_unsupported(flag);
                 }
-                // An invalid number skips all rules that follow.
+                // After an invalid number, all rules that follow count as skipped, so that none of them is translated.
                 ("s" | "skip", count) => {
                     flags.skipped = count.parse().unwrap_or(usize::MAX);
                     flags.set_unsupported(flag);

@@ -10,9 +10,10 @@ use super::flags::RewriteFlags;
 /// Ways by which a host passes requests on.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forwarding {
-    /// True if upstreams get requests.
+    /// True if `ProxyPass` or `RewriteRule` with the flag `P` passes requests to upstreams.
     upstreams: bool,
-    /// True if upstreams get requests that have passed the sections for files: by a rule or a handler of a folder.
+    /// True if a `RewriteRule` of a folder, or `SetHandler proxy:…`, passes requests to upstreams. Before that, Apache
+    /// applies the `<Files>` sections to these requests.
     from_folders: bool,
     /// True if scripts may be run, which also get the path after their names.
     scripts: bool,
@@ -21,8 +22,8 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Returns the ways of the directives of a host, with those in its sections. `is_folder`: true for the directives
-    /// of a folder.
+    /// Returns the ways of the directives of a host, with those in its sections. `is_folder`: true if the directives
+    /// are those of a folder, as in an `.htaccess`.
     pub fn of<'d>(directives: impl IntoIterator<Item = &'d Directive>, is_folder: bool) -> Forwarding {
         let mut found = Forwarding::default();
         directives
@@ -61,7 +62,8 @@ impl Forwarding {
         }
     }
 
-    /// Returns true if requests for files with a leading dot may be passed on after the sections for files.
+    /// Returns true if requests for files with a leading dot may be passed on after the `<Files>` sections. A refusal
+    /// in such a section is then needed.
     pub fn reaches_names(self) -> bool {
         self.from_folders || self.rewrites
     }

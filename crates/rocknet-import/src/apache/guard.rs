@@ -6,10 +6,11 @@ use crate::condition::{Conditions, both};
 pub(super) struct Guard {
     /// Alternatives under which the rules that follow apply.
     pub alternatives: Vec<Conditions>,
-    /// The same for the rules of folders, which only `END` ends.
+    /// The same for the rules of folders. Of the rules of the host, only those with the flag `END` end them.
     of_folders: Vec<Conditions>,
     is_in_folder: bool,
-    /// True if the path may have been rewritten after the guard was evaluated.
+    /// True if a rule may have rewritten the path. Conditions of the guard would then test the new path, and not the
+    /// one that the earlier rules tested.
     pub is_stale: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::file_rules::{self, refusal};
 use crate::regex;
 use crate::value::Value;
 
-/// Endings of files that RockNet runs, or refuses in each place with PHP.
+/// Endings of files that RockNet runs as PHP scripts (`php`), or refuses in a site or route with `php` (the others).
 const SCRIPTS: [&str; 10] = [
     "php", "phtml", "phar", "pht", "phps", "php3", "php4", "php5", "php7", "php8",
 ];
@@ -58,7 +58,7 @@ impl NamedFiles {
         }
     }
 
-    /// Returns true if every file is run, or refused in a place with PHP.
+    /// Returns true if RockNet runs or refuses every one of the files where PHP is on.
     fn are_scripts(&self) -> bool {
         self.endings
             .as_ref()
@@ -82,7 +82,7 @@ impl NamedFiles {
 pub(super) enum PhpEffect {
     /// The directive does not concern PHP.
     Other,
-    /// Value of `php` for the place.
+    /// Value of `php` for the site or route, which the caller sets.
     Set(Value),
     /// The effect is stored in the site, or a note names its loss.
     Done,
@@ -131,8 +131,8 @@ pub(super) fn disables(directive: &Directive) -> bool {
 enum ScriptStop {
     /// The source is sent.
     Sent,
-    /// Depends on the directive that enables PHP: `SetHandler` in `<FilesMatch>` has precedence, so that scripts are
-    /// run after all. With the handler of CGI programs, they are run or refused.
+    /// Not known. If `SetHandler` in `<FilesMatch>` enables PHP, it has precedence, so that scripts are run after all.
+    /// With the handler of CGI programs (`cgi-script`), they are run or refused.
     Unknown,
 }
 
@@ -161,7 +161,7 @@ fn stops(directive: &Directive) -> Option<ScriptStop> {
 
 /// Turns PHP off for files.
 fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, site: &mut Site) -> PhpEffect {
-    // A `<Files>` section has the same precedence as the one that enables PHP.
+    // A `<Files>` section has the same precedence as the section that enables PHP, so its `SetHandler` takes effect.
     let is_final = matches!(files, HandledFiles::Named(_)) && directive.is("SetHandler");
     let is_sent = stop == ScriptStop::Sent || is_final && directive.argument(0) != "cgi-script";
     match files {
@@ -285,13 +285,14 @@ fn refused_endings(endings: &[&str], patterns: &[String]) -> Vec<Conditions> {
     let mut paths = Vec::new();
     let endings: Vec<String> = endings.iter().map(|ending| escaped(ending)).collect();
     let ending = format!("\\.({})$", endings.join("|"));
+    // A pattern without `*`, such as `/a` beside `/a/*`, is the path of the folder itself.
     for pattern in patterns.iter().filter(|pattern| pattern.contains('*')) {
         match pattern.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '~'])) {
             Some(prefix) => paths.push(format!("~^{}.*{ending}", escaped(prefix))),
-            // Two patterns cannot hold together, so every file of the place is refused.
+            // A rule cannot require two patterns of the path, so every file of this pattern is refused.
             None => {
-                let place = std::slice::from_ref(pattern);
-                all.push([path_of(place), vec![Condition::new("exists", Value::text("file"))]].concat());
+                let only = std::slice::from_ref(pattern);
+                all.push([path_of(only), vec![Condition::new("exists", Value::text("file"))]].concat());
             }
         }
     }

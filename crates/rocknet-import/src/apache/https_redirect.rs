@@ -35,7 +35,7 @@ pub(super) fn translate(directive: &Directive, conditions: &[Directive], host: &
     if !conditions.iter().all(is_clear) {
         return false;
     }
-    // A file without `<VirtualHost>`, such as `.htaccess`, names no listeners.
+    // A file without `<VirtualHost>`, such as `.htaccess`, names no listeners, so its site may have TLS.
     let has_no_block = host.directive.is_empty();
     if has_no_block || host.is_tls() {
         let message = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";

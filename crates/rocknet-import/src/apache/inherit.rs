@@ -36,7 +36,8 @@ pub(super) fn add(site: &mut Site, pattern: &str, line: usize, settings: &Settin
         return site.route(pattern, line).merge(settings.clone());
     }
     let access = decided(settings, line);
-    // The section also decides for the routes of earlier sections whose paths are below its own.
+    // The section also decides for the routes of earlier sections whose paths are below its own. A section for the
+    // whole site also decides for routes of file names, such as `*.sql`.
     if let Some(prefix) = pattern.strip_suffix('*').filter(|prefix| !prefix.contains('*')) {
         for route in &mut site.routes {
             if prefix == "/" || route.pattern.starts_with(prefix) && route.pattern != pattern {
@@ -60,7 +61,8 @@ pub(super) fn finish(site: &mut Site) {
 
 /// Removes values that cancel nothing, and routes that have no settings left.
 fn remove_needless(site: &mut Site) {
-    // A route that opens a part of a restricted place keeps `auth = false`, which states that this is intended.
+    // A route without restrictions below a restricted route keeps `auth = false`. It states that the opening is
+    // intended, so that `rocknet check` does not warn of it.
     let is_opening: Vec<bool> = site
         .routes
         .iter()
@@ -106,7 +108,8 @@ fn covering(site: &Site, pattern: &str) -> Option<usize> {
         .max_by_key(|at| site.routes[*at].pattern.len())
 }
 
-/// Returns the access control of a section. Each key without a value gets the value that cancels the key of the site.
+/// Returns the access control of a section. Unless the section denies every client, each key without a value gets the
+/// value that cancels the key of the site.
 fn decided(settings: &Settings, line: usize) -> Settings {
     let mut access = access_of(settings);
     if !access.is_closed() {

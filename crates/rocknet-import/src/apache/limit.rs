@@ -6,8 +6,8 @@ use crate::document::{Notes, Site};
 use crate::file_rules::refusal;
 use crate::value::Value;
 
-/// Translates a section that denies, or permits, all requests with its methods. Returns false for other directives, and
-/// for a section with other restrictions.
+/// Translates a section that denies, or permits, all requests with its methods, such as `<LimitExcept GET POST>` with
+/// `Require all denied`. Returns false for other directives, and for a section with other restrictions.
 pub(super) fn translate(section: &Directive, patterns: &[String], site: &mut Site) -> bool {
     let is_except = section.is("LimitExcept");
     if !is_except && !section.is("Limit") {

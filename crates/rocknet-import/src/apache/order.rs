@@ -66,7 +66,7 @@ impl OrderDraft {
             clients.deny = self.deny;
             clients.allow = (!self.allows_all && !clients.is_denied).then_some(self.allow);
         } else if !self.allows_all {
-            // `Allow` takes precedence.
+            // `Allow` takes precedence, so with `Allow from all` no list is needed.
             clients.is_denied = self.denies_all && self.allow.is_empty();
             if self.denies_all {
                 clients.allow = (!clients.is_denied).then_some(self.allow);

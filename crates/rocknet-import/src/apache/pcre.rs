@@ -7,7 +7,7 @@ pub(super) enum Part {
     Class,
     /// Character after a backslash.
     Escaped(char),
-    /// Any other character.
+    /// Any other character: an operator such as `(`, or a literal.
     Plain(char),
 }
 
@@ -42,7 +42,7 @@ fn class_length(text: &str) -> Option<usize> {
         let rest = text.get(at..)?;
         let c = rest.chars().next()?;
         at += match c {
-            // A bracket at the beginning belongs to the class.
+            // A bracket at the beginning belongs to the class, as in `[]a]`.
             ']' if at > start => return Some(at + 1),
             '\\' => 1 + rest[1..].chars().next()?.len_utf8(),
             // `[:alpha:]` is a class inside of the class.
@@ -52,8 +52,8 @@ fn class_length(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns the plain characters of an expression with their positions, and the number of groups that are open before
-/// each.
+/// Returns each character of an expression that may be an operator ([`Part::Plain`]), with its position in bytes, and
+/// the number of groups that are open before it.
 pub(super) fn operators(expression: &str) -> impl Iterator<Item = (usize, char, usize)> {
     let (mut at, mut depth) = (0, 0_usize);
     parts(expression).filter_map(move |(text, part)| {
@@ -80,21 +80,22 @@ pub(super) fn alternatives(expression: &str) -> Vec<&str> {
     all
 }
 
-/// Splits the text after the bracket that opens a group at the bracket that closes it.
+/// Splits a text that begins inside of a group at the bracket that closes the group: `a|b)c` becomes `a|b` and `c`.
+/// Returns `None` if the group is not closed.
 pub(super) fn split_group(text: &str) -> Option<(&str, &str)> {
     let (at, _, _) = operators(text).find(|(_, c, depth)| *c == ')' && *depth == 0)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Returns an equivalent expression in the form that the other functions and the crate `regex` expect: `^` for `\A`,
-/// `$` for `\z` and `\Z`, and brackets in classes with a backslash.
+/// Returns an equivalent expression in the form that the other functions and the crate `regex` expect. `^` stands for
+/// `\A`, and `$` for `\z` and `\Z`. Classes are changed as by [`normalized_class`].
 pub(super) fn normalized(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len());
     for (text, part) in parts(expression) {
         match part {
             Part::Escaped('A') => out.push('^'),
             Part::Escaped('z' | 'Z') => out.push('$'),
-            // Without a backslash, these are ordinary characters. With one, they are ends of words for the crate.
+            // In PCRE, `\<` is the character `<`. For the crate it is the beginning of a word, and `\>` the end.
             Part::Escaped(c @ ('<' | '>')) => out.push(c),
             Part::Class => {
                 let start = if text.starts_with("[^") { 2 } else { 1 };
@@ -107,8 +108,8 @@ pub(super) fn normalized(expression: &str) -> String {
     out
 }
 
-/// Returns the text after the beginning of a class with backslashes before characters that are operators for the crate
-/// `regex` and not for PCRE.
+/// Adds backslashes before characters in a class that are operators for the crate `regex` and not for PCRE, as in
+/// `[a&&b]`. `text`: the class without its `[` or `[^`.
 fn normalized_class(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -128,7 +129,7 @@ fn normalized_class(text: &str) -> String {
     out
 }
 
-/// Returns an expression whose groups have the names `c1`, `c2` and so on, by which a target refers to them.
+/// Names the groups of an expression `c1`, `c2` and so on. In a target, `{c1}` then takes the place of Apache's `%1`.
 pub(super) fn named_groups(expression: &str) -> String {
     let mut out = String::new();
     let mut number = 0;

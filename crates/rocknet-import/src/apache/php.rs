@@ -5,8 +5,9 @@ use crate::document::{Notes, Site};
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Completes the settings of PHP. Turns PHP on if `fallback` or `index` names a script. With PHP, turns off RockNet's
-/// default of `fallback`, because Apache has none.
+/// Completes the settings of PHP. Turns PHP on if `fallback`, `index` or the target of a rewrite names a script. Where
+/// PHP is on and no `fallback` is set, sets `fallback = false`: RockNet's default there is `/index.php`, and Apache has
+/// none.
 pub(super) fn finish(site: &mut Site) {
     let needs = |key: &str, settings: &Settings| {
         let is_script = |value: &Value| matches!(value, Value::Text(text) if text.ends_with(".php"));
@@ -46,16 +47,17 @@ pub(super) fn finish(site: &mut Site) {
     }
 }
 
-/// Names of maps with settings of PHP, which [`finish`] moves into `php`.
+/// Beginnings of temporary keys, such as `php_ini.memory_limit`, each with the table of `php` to which [`finish`] moves
+/// the values of these keys.
 const MAPS: [(&str, &str); 2] = [("php_ini.", "ini"), ("php_env.", "env")];
 
-/// Sets a setting of PHP until [`finish`] moves it. `map`: `php_ini` or `php_env`.
+/// Stores a setting of PHP under a temporary key until [`finish`] moves it. `map`: `php_ini` or `php_env`.
 pub(super) fn set(settings: &mut Settings, map: &str, name: &str, value: &str, line: usize) {
     settings.set(&format!("{map}.{name}"), Value::text(value), line);
 }
 
-/// Returns the settings of PHP by table, and removes them from the settings of a place. The second value is their first
-/// line.
+/// Removes the temporary keys from the settings of a site or section. Returns their values as tables `ini` and `env` of
+/// `php`, and the first of their lines; 0 if there are none.
 fn take(settings: &mut Settings) -> (Vec<(String, Value)>, usize) {
     let (mut tables, mut first) = (Vec::new(), 0);
     for (map, key) in MAPS {
@@ -83,7 +85,7 @@ fn take(settings: &mut Settings) -> (Vec<(String, Value)>, usize) {
     (tables, first)
 }
 
-/// Moves the settings of PHP into `php`.
+/// Moves the temporary settings into the table `php`, or notes why they have no effect.
 fn settings(site: &mut Site) {
     let (tables, line) = take(&mut site.settings);
     if tables.is_empty() {
@@ -113,7 +115,8 @@ fn settings(site: &mut Site) {
     site.settings.set("php", Value::Table(php), line);
 }
 
-/// Removes the settings of PHP from a folder, with a note, because they are translated only for whole sites.
+/// Removes the temporary settings of PHP from those of a section, with a note. They are translated only for whole
+/// sites.
 pub(super) fn drop_settings(section: &Directive, settings: &mut Settings, notes: &mut dyn Notes) {
     if !take(settings).0.is_empty() {
         let message = "settings and variables of PHP in a folder: write them into `php` of a route, or into .user.ini";

@@ -13,12 +13,13 @@ use super::path::prefix;
 /// Directives of proxies of one host.
 #[derive(Default)]
 pub(super) struct ProxyDirectives {
-    /// Each `ProxyPass` with its path and URL.
+    /// Each `ProxyPass`, and each `RewriteRule` with the flag `P`, with its path and URL.
     passes: Vec<(String, String, Directive)>,
     /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
-    /// Ways by which the host passes requests on.
+    /// Ways by which requests for names with a leading dot leave the files of the host. RockNet never serves files with
+    /// such names, so refusals of them are needed only if there is such a way.
     pub forwarding: Forwarding,
 }
 
@@ -47,13 +48,13 @@ impl ProxyDirectives {
         true
     }
 
-    /// Reads a `ProxyPass` of a section, which has the path of the section.
+    /// Reads a `ProxyPass` in a section such as `<Location /a>`, where it has only a URL. `path`: path of the section.
     pub fn read_in(&mut self, directive: &Directive, path: &str) {
         self.passes
             .push((path.to_owned(), directive.argument(0).to_owned(), directive.clone()));
     }
 
-    /// Adds a `ProxyPass` for the paths below a prefix.
+    /// Adds a proxy for the paths below a prefix, to which a `RewriteRule` with the flag `P` forwards requests.
     pub fn add(&mut self, prefix: &str, url: &str, directive: &Directive) {
         self.passes.push((prefix.to_owned(), url.to_owned(), directive.clone()));
     }
@@ -63,6 +64,7 @@ impl ProxyDirectives {
         let common = common(&self.others, site);
         for (path, url, directive) in &self.passes {
             let patterns = prefix(path);
+            // `ProxyPass /static !` excepts a path from the proxy of a shorter path.
             if url == "!" {
                 for pattern in patterns {
                     site.route(&pattern, directive.line)
@@ -94,7 +96,8 @@ impl ProxyDirectives {
         }
     }
 
-    /// Translates each `ProxyPassReverse` for the path of a proxy. The address of the upstream itself needs no pair.
+    /// Translates each `ProxyPassReverse` for the path of a proxy to an entry of `redirects`. RockNet replaces the
+    /// address of the upstream itself without an entry.
     fn reverse(&self, path: &str, proxy: &mut ProxySettings, site: &mut Site) {
         let trimmed = path.trim_end_matches('/');
         for directive in self.others.iter().filter(|d| d.is("ProxyPassReverse")) {
@@ -122,6 +125,7 @@ impl ProxyDirectives {
         if self.preserves_host || proxy.headers.contains_key("Host") {
             return;
         }
+        // One value of `Host` cannot name each server of a group.
         let [server] = &proxy.servers[..] else { return };
         let host = server.url.split_once("://").map_or("", |(_, host)| host).to_owned();
         let name = host.split(':').next().unwrap_or_default();
@@ -153,6 +157,7 @@ fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
                     common.headers.insert((*name).to_owned(), (*value).to_owned());
                 }
             }
+            // An empty value removes the field.
             ("requestheader", ["unset", name]) => {
                 common.headers.insert((*name).to_owned(), String::new());
             }
@@ -162,6 +167,7 @@ fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
                     "RockNet is never a forward proxy, and selects the rest itself",
                 );
             }
+            // `ProxyDirectives::reverse` translates it for its proxy.
             ("proxypassreverse", _) => {}
             ("proxypassreversecookiepath", [from, to]) if from.starts_with('/') && to.starts_with('/') => {
                 common.add_pair("cookie_paths", from, to);
@@ -178,6 +184,7 @@ fn target(url: &str, context: &ServerContext) -> Option<(ProxySettings, String)>
     if let Some((group, path)) = context.balancer(url) {
         return Some((group, path.to_owned()));
     }
+    // `unix:/run/app.sock|http://localhost/path`
     if let Some(rest) = url.strip_prefix("unix:") {
         let (socket, rest) = rest.split_once('|').unwrap_or((rest, ""));
         let mut proxy = ProxySettings::default();
@@ -224,6 +231,7 @@ fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site)
                 let time = units::seconds(time).unwrap_or(1).clamp(1, 60);
                 proxy.set("connect", Value::Text(units::duration(time)));
             }
+            // RockNet decides these itself.
             Some(("upgrade" | "keepalive" | "flushpackets" | "retry", _)) => {}
             // The URL itself may contain `=`.
             _ if parameter.contains("://") => {}
@@ -232,7 +240,8 @@ fn parameters(directive: &Directive, proxy: &mut ProxySettings, site: &mut Site)
     }
 }
 
-/// Translates the replacement of the path of a `ProxyPass` by the path of its URL.
+/// Translates the replacement of the path of a `ProxyPass` by the path of its URL. `ProxyPass /a http://b/` removes
+/// `/a`, as `strip` does. Any other replacement, such as that by `/c` in `ProxyPass /a http://b/c`, gets a note.
 fn strip(path: &str, url_path: &str, directive: &Directive, proxy: &mut ProxySettings, site: &mut Site) {
     let (path, url_path) = (path.trim_end_matches('/'), url_path.trim_end_matches('/'));
     match (path, url_path) {

@@ -54,8 +54,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<Directive>, SyntaxError> {
     tree.finish()
 }
 
-/// Splits a line into words. A quoted text is one word, and a backslash before a quote makes the quote part of the
-/// word.
+/// Splits a line into words. A quoted text is one word. In it, a backslash before a quote of the same kind makes the
+/// quote part of the word.
 fn words(text: &str, line: usize) -> Result<Vec<String>, SyntaxError> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();

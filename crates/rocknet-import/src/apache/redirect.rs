@@ -1,4 +1,4 @@
-//! Translates `Redirect`, `RedirectMatch` and similar directives.
+//! Translates `Redirect`, `RedirectMatch`, `RedirectPermanent` and `RedirectTemp`.
 
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
@@ -11,7 +11,7 @@ use super::dot_names;
 use super::path::prefix;
 use super::pcre::normalized;
 
-/// Translates `Redirect`, `RedirectMatch` and similar directives. Returns false for other directives.
+/// Translates a redirect, or a refusal such as `Redirect 403 /a`, of a host. Returns false for other directives.
 pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     let Some((code, from, to)) = parse(directive) else {
         return false;
@@ -56,7 +56,7 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
         }
         return true;
     }
-    // Apache adds the rest of the path to the target.
+    // `Redirect / https://a.test/` redirects every path, because Apache adds the rest of the path to the target.
     if let ("/", Some(name)) = (from, to.strip_prefix("https://"))
         && let Some(name) = name.strip_suffix('/').or(Some(name).filter(|name| !name.contains('/')))
         && !name.contains(['/', '%', '$'])
@@ -81,7 +81,8 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     true
 }
 
-/// Translates a refusal, such as `Redirect 403 /`, in a section. Returns false for other directives.
+/// Translates a refusal, such as `Redirect 403 /`, in a section. `patterns`: patterns of the section. Returns false for
+/// other directives.
 pub(super) fn refusal(directive: &Directive, patterns: &[String], site: &mut Site) -> bool {
     let Some((code @ 400..600, from, _)) = parse(directive) else {
         return false;
@@ -103,7 +104,7 @@ pub(super) fn refuses(directive: &Directive) -> bool {
     matches!(parse(directive), Some((400..600, ..)))
 }
 
-/// Returns the keys of a rule that responds with a status.
+/// Returns the keys of a rule that refuses the requests for some patterns with a status.
 fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
     let mut keys = Vec::from(file_rules::refusal(code));
     if !patterns.iter().any(|pattern| pattern == "/*") {
@@ -112,7 +113,8 @@ fn keys(patterns: Vec<String>, code: u64) -> Vec<(&'static str, Value)> {
     keys
 }
 
-/// Returns status, path and target of a redirect; `None` for other directives. A status alone applies to every path.
+/// Returns the status, the path or expression, and the target of a redirect; `None` for other directives. The target of
+/// a refusal is empty. A status alone, as in `Redirect 403`, applies to every path.
 fn parse(directive: &Directive) -> Option<(u64, &str, &str)> {
     let status = |word: &str| match word.to_ascii_lowercase().as_str() {
         "permanent" => Some(301),

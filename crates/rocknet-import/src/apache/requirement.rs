@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 
-/// Clients that a condition permits.
+/// Clients that a condition permits. All fields apply together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requirement {
     /// Addresses that are permitted; `None` for every address.
@@ -13,7 +13,7 @@ pub(super) struct Requirement {
     pub user: Option<Directive>,
     /// True if every client is denied.
     pub is_denied: bool,
-    /// The first directive that RockNet cannot express, if any.
+    /// The first directive that RockNet cannot express, if any. Because of it, the section denies every client.
     pub unknown: Option<Directive>,
 }
 
@@ -38,7 +38,7 @@ impl Requirement {
             all.deny.extend(one.deny);
             all.user = all.user.or(one.user);
             all.unknown = all.unknown.or(one.unknown);
-            // The intersection of two lists of networks is not computed.
+            // The intersection of two lists of networks is not computed, so the section counts as unknown.
             if all.allow.is_some() && one.allow.is_some() && all.allow != one.allow {
                 all.unknown.get_or_insert_with(|| section.clone());
             }
@@ -49,8 +49,8 @@ impl Requirement {
 
     /// Returns the clients that one of the conditions of a section permits.
     pub fn any(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
-        // Apache ignores a negated condition here. The translation applies it as a restriction, so that it admits no
-        // further clients.
+        // Apache ignores a negated condition here, such as `Require not ip 10`. The translation applies it as a
+        // restriction, so that it admits no further clients.
         let (negated, mut rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(Requirement::is_negated);
         if !negated.is_empty() {
             let mut all = negated;
@@ -73,7 +73,8 @@ impl Requirement {
         }
     }
 
-    /// Returns the clients that at least one of several conditions permits. Each condition must restrict access.
+    /// Returns the clients that at least one of several conditions permits. Each condition must restrict access. If one
+    /// names a user and another addresses, the result requires both, which a note reports.
     fn union(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut union = Requirement::default();
         for one in conditions {
@@ -91,7 +92,7 @@ impl Requirement {
         union
     }
 
-    /// Returns the clients that no condition permits.
+    /// Returns the clients that none of the conditions permits.
     fn none(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut none = Requirement::default();
         for one in conditions {

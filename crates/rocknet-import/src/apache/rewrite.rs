@@ -38,8 +38,9 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         host.site
             .skip(directive, "write rules, [[site.\"…\".rule]]: docs/configuration.md");
     }
-    // Number of the next rules that depend on an earlier one, by its flag `C` or `S`.
+    // Number of the next rules that depend on an earlier one, by its flag `C` (chain) or `S` (skip).
     let mut dependents = 0_usize;
+    // Requests that earlier rules, such as `RewriteRule ^api/ - [L]`, have left to the rules that follow.
     let mut guard = Guard::default();
     let (off, rules): (Vec<&RewriteRule>, Vec<&RewriteRule>) = block.rules.iter().partition(|rule| block.is_off(rule));
     for rule in off {
@@ -96,8 +97,8 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
     }
 }
 
-/// Translates a rule. `precedes_refusal`: true if a later rule refuses requests. Returns false if it has no
-/// counterpart.
+/// Translates a rule. `base`: path of `RewriteBase`, without the slash at its end. `precedes_refusal`: true if a later
+/// rule refuses requests. Returns false if the rule has no counterpart.
 fn translate_rule(
     rule: &RewriteRule,
     flags: &RewriteFlags,
@@ -110,7 +111,8 @@ fn translate_rule(
     let directive = &rule.directive;
     let target = directive.argument(1);
     let path = RulePath::new(directive.argument(0), base, flags.ignores_case, rule.is_in_folder);
-    let about_files = rule
+    // True if each condition excludes existing files, as `RewriteCond %{REQUEST_FILENAME} !-f` does.
+    let only_missing = rule
         .conditions
         .iter()
         .all(|condition| is_about_files(condition) && condition.argument(1).starts_with('!'));
@@ -127,14 +129,17 @@ fn translate_rule(
     {
         return true;
     }
+    // Instead of conditions, an earlier rule may except existing files: `RewriteRule ^ - [L]` with the condition `-f`.
     let is_guarded = rule.conditions.is_empty() && is_about_missing(&guard.alternatives);
-    let is_front = path.matches_all && about_files && !flags.is_proxy && flags.redirect.is_none();
+    let is_front = path.matches_all && only_missing && !flags.is_proxy && flags.redirect.is_none();
     if is_front && !target.contains("://") && (!rule.conditions.is_empty() || is_guarded) {
         return front(rule, target, base, host);
     }
     let Some(found) = test::alternatives(&rule.conditions, has_group_reference(target), rule.is_in_folder) else {
         return false;
     };
+    // No request meets the conditions. For example, `%{ENV:REDIRECT_STATUS} 200` holds only when Apache applies the
+    // rules again to a rewritten path.
     if found.alternatives.is_empty() {
         host.site.unneeded(directive, "rules are applied once to a request");
         return true;
@@ -149,6 +154,7 @@ fn translate_rule(
     let Some(found) = path.rewrite(target, &tests, flags.is_proxy) else {
         return false;
     };
+    // True if the rule applies to every request for its paths, so that it needs no conditions.
     let is_always = tests == [Conditions::new()] && !path.is_negated;
     for difference in difference.into_iter().chain(found.difference) {
         host.site.differs(directive, difference);
@@ -209,8 +215,8 @@ fn translate_rule(
     is_added
 }
 
-/// Excepts paths after scripts, such as `/update.php/selection`, from conditions on missing files. For Apache the file
-/// is the script, which exists.
+/// Excepts paths after scripts, such as `/update.php/selection`, from a rewrite of missing files to another script. For
+/// Apache, the file of such a path is the script, which exists.
 fn keep_path_info(all: &mut Conditions) {
     let nothing = Value::text("nothing");
     let has_nothing = |value: &Value| match value {
@@ -270,8 +276,8 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
     prefixes.is_some()
 }
 
-/// Translates a rule that refuses requests. `forwarding`: ways by which requests may be passed on. Returns false if it
-/// has no counterpart.
+/// Translates a rule that refuses requests. `forwarding`: ways by which requests may leave the files of the host.
+/// Returns false if the rule has no counterpart.
 fn refuse(
     rule: &RewriteRule,
     path: &RulePath<'_>,
@@ -290,6 +296,7 @@ fn refuse(
         return false;
     };
     let accuracy = tests.accuracy.and(path.accuracy());
+    // No request meets the translated conditions, and because they are not narrower, none meets the original ones.
     if tests.alternatives.is_empty() && accuracy.has_all() {
         host.site.unneeded(directive, "rules are applied once to a request");
         return true;
@@ -298,6 +305,8 @@ fn refuse(
         return false;
     };
     let mut all = both(&paths, &tests.alternatives);
+    // After a rewrite, the conditions of the guard would test the rewritten path. The rule does without them, so that
+    // it refuses more requests rather than fewer.
     if guard.is_stale && !guard.is_empty() {
         let message = "the rule also applies to requests that an earlier rule excludes by the path before a rewrite";
         host.site.differs(directive, message);

@@ -1,4 +1,4 @@
-//! Paths of a `RewriteRule`, and their rewrites.
+//! Translates the path expression of a `RewriteRule`, and its target.
 
 use crate::condition::{self, Condition, Conditions};
 use crate::marks::{self, MARKS, unmarked};
@@ -11,13 +11,14 @@ use super::expression::absolute;
 use super::forwarding::Forwarding;
 use super::pcre::{alternatives, normalized};
 
-/// Expressions that match every path, apart from those of [`NOT_EMPTY`] in a folder.
+/// Expressions that match every path. In a folder, those in [`NOT_EMPTY`] do not match the path of the folder itself,
+/// which is empty there.
 const EVERY: [&str; 15] = [
     "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
     ".+",
 ];
 
-/// Expressions that match every path but the empty one, which is that of a folder itself.
+/// Expressions in [`EVERY`] that do not match an empty path.
 const NOT_EMPTY: [&str; 4] = [".", "^(.+)$", "(.+)", ".+"];
 
 /// Expression of a rule.
@@ -33,8 +34,8 @@ pub(super) struct RulePath<'a> {
 }
 
 impl<'a> RulePath<'a> {
-    /// Returns the path of a rule. `base`: path of its folder, without a slash at its end. `is_in_folder`: true if it
-    /// matches paths without the slash at their beginning.
+    /// Reads the first argument of a rule. `base`: path of `RewriteBase`, without the slash at its end. `is_in_folder`:
+    /// true for a rule of a folder, which matches paths without the slash at their beginning.
     pub fn new(expression: &'a str, base: &'a str, ignores_case: bool, is_in_folder: bool) -> RulePath<'a> {
         let (is_negated, expression) = match expression.strip_prefix('!') {
             Some(rest) => (true, rest),
@@ -60,9 +61,10 @@ impl<'a> RulePath<'a> {
         absolute(&self.expression, base, self.is_in_folder)
     }
 
-    /// Returns the accuracy of the patterns.
+    /// Returns the accuracy of the patterns, compared with the expression.
     pub fn accuracy(&self) -> Accuracy {
-        // In a folder, a path begins without a slash, so an alternative with `^/` never matches in Apache.
+        // In a folder, a path begins without a slash, so an alternative with `^/` never matches in Apache. Its pattern
+        // does match, so the patterns are wider than the expression.
         let is_absolute = |alternative: &str| alternative.starts_with("^/") && !alternative.starts_with("^/?");
         let is_wider = match self.is_in_folder {
             true if self.matches_all => NOT_EMPTY.contains(&self.expression.as_str()),
@@ -71,9 +73,10 @@ impl<'a> RulePath<'a> {
         Accuracy::of(true, !is_wider).negated_if(self.is_negated)
     }
 
-    /// Returns the alternatives of the paths that a refusal is about; `None` if RockNet has no counterpart. They
-    /// contain the paths below `RewriteBase`, and those at the root, because the folder of a file without hosts is the
-    /// root.
+    /// Returns the paths that the rule refuses, as alternative conditions; `None` if RockNet has no counterpart.
+    ///
+    /// With `RewriteBase /app`, the expression `^old/` refuses both `/app/old/` and `/old/`: the folder of an
+    /// `.htaccess` becomes the root of the site, so its paths may lack the base.
     pub fn refused(&self) -> Option<Vec<Conditions>> {
         if self.matches_all {
             return Some(vec![Conditions::new()]);
@@ -83,6 +86,7 @@ impl<'a> RulePath<'a> {
             all.extend(dot_names::path_conditions(&self.absolute(""), self.ignores_case)?);
         }
         if self.is_negated {
+            // The negation of several alternatives or conditions is not computed.
             let [conditions] = &mut all[..] else { return None };
             let [condition] = &mut conditions[..] else { return None };
             condition.is_negated = !condition.is_negated;
@@ -90,14 +94,15 @@ impl<'a> RulePath<'a> {
         Some(all)
     }
 
-    /// Returns true if the paths are never served. `forwarding`: ways by which requests may be passed on.
+    /// Returns true if RockNet never serves the paths, because they have names with a leading dot. `forwarding`: ways
+    /// by which requests may leave the files of the host.
     pub fn is_never_served(&self, forwarding: Forwarding) -> bool {
         !self.is_negated
             && dot_names::is_never_served(&self.absolute(""), |is_first| forwarding.reaches_paths(is_first))
     }
 
-    /// Returns patterns and target of a rewrite or redirect under these conditions; `None` if there is no counterpart.
-    /// `is_proxy`: true if a proxy gets the requests, which has a prefix and no expression.
+    /// Returns patterns and target of a rewrite or redirect; `None` if there is no counterpart. `tests`: alternative
+    /// conditions of the rule. `is_proxy`: true for the flag `P`. A proxy needs patterns that are prefixes.
     pub fn rewrite(&self, target: &str, tests: &[Conditions], is_proxy: bool) -> Option<PathRewrite> {
         let without_difference = |patterns, target| PathRewrite {
             patterns,
@@ -125,7 +130,7 @@ impl<'a> RulePath<'a> {
         }
         let (expression, target) = match self.matches_all {
             true => {
-                // In a folder, the group has no slash at its beginning.
+                // In a folder, the group has no slash at its beginning. `$0`, the whole match, equals the group.
                 let every = if self.is_in_folder { "^/(.*)$" } else { "^(.*)$" };
                 (every.to_owned(), target.replace("$0", "$1"))
             }
@@ -147,8 +152,8 @@ impl<'a> RulePath<'a> {
         Some(PathRewrite { target, ..found })
     }
 
-    /// Returns the conditions that exclude the requests of this rule with one of these alternatives; `None` if there
-    /// is no counterpart.
+    /// Returns negated conditions that together exclude the requests to which the rule applies, one for each
+    /// alternative in `tests`. Returns `None` if there is no counterpart.
     pub fn excluding(&self, tests: Vec<Conditions>) -> Option<Conditions> {
         let mut excluded = Conditions::new();
         for mut conditions in tests {
@@ -156,6 +161,7 @@ impl<'a> RulePath<'a> {
                 let patterns = self.patterns().filter(|_| !self.is_negated)?;
                 conditions.insert(0, Condition::new("path", Value::texts(patterns)));
             }
+            // Each alternative becomes one `unless`, which cannot contain another one.
             let is_positive = !conditions.is_empty() && !conditions.iter().any(|condition| condition.is_negated);
             let keys = condition::keys(&conditions).filter(|_| is_positive)?;
             excluded.push(Condition { keys, is_negated: true });
@@ -164,8 +170,8 @@ impl<'a> RulePath<'a> {
     }
 }
 
-/// Returns a target with marked placeholders in place of its variables and of references to conditions, such as `%1`;
-/// `None` if a variable has no placeholder.
+/// Returns a target with marked placeholders ([`marks`]) in place of its variables and of references to conditions,
+/// such as `%1`. Returns `None` if a variable has no placeholder.
 fn marked(target: &str, base: &str) -> Option<String> {
     // The query is kept anyway.
     let target = target.strip_suffix("?%{QUERY_STRING}").unwrap_or(target);

@@ -33,6 +33,7 @@ pub(super) fn translate(
     context: &ServerContext,
 ) {
     let name = section.name.to_ascii_lowercase();
+    // `<Files ~ "\.bak$">` and `<FilesMatch "\.bak$">` have an expression.
     let (argument, is_expression) = match section.words()[..] {
         ["~", argument] => (argument, true),
         [argument] => (argument, name.ends_with("match")),
@@ -64,6 +65,8 @@ pub(super) fn translate(
         }
         _ => None,
     };
+    // `<FilesMatch "\.php$">` with `SetHandler` turns PHP on or off, for the site or for names. Other directives in it
+    // get a note.
     let selects = |d: &Directive| handler::runs(d) || d.is("SetHandler") && handler::disables(d);
     if name.starts_with("files") && section.children().iter().any(selects) {
         let expression = name_expression(section).map(|expression| normalized(&expression));
@@ -94,6 +97,7 @@ pub(super) fn translate(
     };
     let mut scope = ApacheScope::new(context);
     for directive in section.children() {
+        // For a part of the site, `ProxyPassMatch` has no counterpart: `scope` notes it.
         let effect = match is_site || !directive.is("ProxyPassMatch") {
             true => handler::translate(directive, &files, site),
             false => PhpEffect::Other,
@@ -141,7 +145,7 @@ pub(super) fn translate(
 fn merge(mut scope: ApacheScope<'_>, patterns: &[String], section: &Directive, site: &mut Site) {
     let is_site = patterns.iter().any(|pattern| pattern == "/*");
     let by_type = scope.take_expiry();
-    let (mut settings, mut notes, decides) = scope.finish();
+    let (mut settings, mut notes, decides_access) = scope.finish();
     site.notes.append(&mut notes);
     if is_site {
         expires::add(&by_type, site);
@@ -152,11 +156,11 @@ fn merge(mut scope: ApacheScope<'_>, patterns: &[String], section: &Directive, s
         expires::settle(&mut settings);
         php::drop_settings(section, &mut settings, site);
     }
-    if settings.is_empty() && !decides {
+    if settings.is_empty() && !decides_access {
         return;
     }
     for pattern in patterns {
-        inherit::add(site, pattern, section.line, &settings, decides);
+        inherit::add(site, pattern, section.line, &settings, decides_access);
     }
 }
 
@@ -176,7 +180,8 @@ pub(super) fn skip(section: &Directive, notes: &mut dyn Notes) {
     }
 }
 
-/// Translates a section for files in a section for a folder.
+/// Translates a section in another one, such as `<Files>` in `<Directory "/var/www/a">`. `folders`: patterns of the
+/// outer section, such as `/a/*`.
 fn nested(
     directive: &Directive,
     folders: &[String],
@@ -186,11 +191,13 @@ fn nested(
 ) {
     let is_files = directive.is("Files") || directive.is("FilesMatch");
     let children = directive.children();
+    // Paths of the folders, with a slash at their end; `None` if one of the patterns is not a prefix.
     let prefixes: Option<Vec<&str>> = folders
         .iter()
         .filter(|folder| folder.contains('*'))
         .map(|folder| folder.strip_suffix('*').filter(|prefix| !prefix.contains(['*', '~'])))
         .collect();
+    // Patterns for the files below the folders whose names match an expression.
     let below = |expression: &str| -> Option<Vec<String>> {
         let prefixes = prefixes.iter().flatten();
         prefixes.map(|prefix| of_name(expression, prefix)).collect()
@@ -237,7 +244,9 @@ fn nested(
 /// Message for refusals that RockNet makes by itself.
 const NEVER_SERVED: &str = "names that begin with a dot are never served (404), except /.well-known";
 
-/// Returns the expression of a section for names of files; `None` if it denies only names that are never served.
+/// Returns the expression of a section for names of files. If the section denies every client, the expression loses the
+/// names with a leading dot, which RockNet never serves; `None` if there are no others. It keeps these names if
+/// `forwarding` has a way by which requests for them leave the files.
 fn names(section: &Directive, expression: &str, forwarding: Forwarding) -> Option<String> {
     match is_denied(section) {
         true if forwarding.reaches_names() => Some(without_look_ahead(expression)),
@@ -246,8 +255,8 @@ fn names(section: &Directive, expression: &str, forwarding: Forwarding) -> Optio
     }
 }
 
-/// Adds a rule for a section that denies every client at an expression for the path. Returns false if there is no
-/// counterpart.
+/// Translates a section that denies every client, such as `<LocationMatch "/\.git">`, to rules. Returns false if there
+/// is no counterpart.
 fn refuse_paths(section: &Directive, argument: &str, site: &mut Site, forwarding: Forwarding) -> bool {
     let expression = normalized(argument);
     let is_of_folder = section.name.to_ascii_lowercase().starts_with("directory");
@@ -309,7 +318,8 @@ pub(super) fn order(section: &Directive) -> (u8, usize) {
     }
 }
 
-/// Returns true if a section for a folder applies to one of the roots: it contains the root, or is below it.
+/// Returns true if a section for a folder applies to one of the folders that a host serves, `roots`: it contains the
+/// root, or is below it. Also returns true if the path of the section has an unknown variable.
 pub(super) fn applies(section: &Directive, roots: &[String], context: &ServerContext) -> bool {
     let Some(folder) = context.expand(section.argument(0)) else {
         return true;
@@ -388,8 +398,8 @@ fn is_granted(directive: &Directive) -> bool {
     directive.is("Require") && is_all("all", "granted") || directive.is("Allow") && is_all("from", "all")
 }
 
-/// Returns true if a section, with all sections in it, restricts access, runs scripts, whose source would be sent
-/// otherwise, or keeps scripts from being run.
+/// Returns true if a result without the section would be less safe. The section, or a section in it, restricts access,
+/// keeps scripts from being run, or runs scripts, whose source would be sent otherwise.
 pub(super) fn restricts(section: &Directive) -> bool {
     const NAMES: [&str; 11] = [
         "Require",

@@ -160,8 +160,8 @@ impl<'c> ApacheScope<'c> {
         }
     }
 
-    /// Translates the directives whose meaning depends on others. Returns the settings, the notes, and true if the
-    /// section decides which clients have access.
+    /// Translates the directives whose meaning depends on others, such as `Require`. Returns the settings, the notes,
+    /// and true if the section decides which clients have access.
     pub fn finish(mut self) -> (Settings, Vec<Note>, bool) {
         let decides = self.access.decides();
         self.access.finish(&mut self.settings, &mut self.notes);
@@ -169,7 +169,7 @@ impl<'c> ApacheScope<'c> {
         (self.settings, self.notes, decides)
     }
 
-    /// Returns the ages of `ExpiresByType`.
+    /// Removes the ages of `ExpiresByType`, and returns them.
     pub fn take_expiry(&mut self) -> Vec<TypeExpiry> {
         std::mem::take(&mut self.expiry)
     }
@@ -244,6 +244,7 @@ impl<'c> ApacheScope<'c> {
                     .differs(directive, "the field is set, and an earlier value is replaced");
                 (*name, *value)
             }
+            // An empty value removes the field.
             ["unset", name] => (*name, ""),
             _ => {
                 return self

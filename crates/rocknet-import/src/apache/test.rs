@@ -23,7 +23,7 @@ pub(super) fn alternatives(conditions: &[Directive], names_groups: bool, is_in_f
         let flags = CondFlags::read(condition.argument(2))?;
         let found = one(condition, &flags, names_groups && is_last, is_in_folder)?;
         all.accuracy = all.accuracy.and(found.accuracy);
-        // `OF_FILES` yields to any other difference.
+        // Any other difference takes precedence over `OF_FILES`, which `visible_difference` leaves out.
         all.difference = all.visible_difference().or(found.difference).or(all.difference);
         let joined = match either.take() {
             Some(before) => join(before, found.alternatives),
@@ -126,6 +126,7 @@ fn one(condition: &Directive, flags: &CondFlags, names_groups: bool, is_in_folde
     if matches!(pattern, "-f" | "-d" | "-l" | "-s" | "-F" | "-U") {
         return existence(subject, pattern, is_negated, is_in_folder);
     }
+    // Comparisons such as `>12` and `-ge 12`, and further tests for files.
     if pattern.starts_with(['<', '>']) || pattern.starts_with('-') {
         return None;
     }
@@ -160,8 +161,8 @@ fn existence(subject: &str, test: &str, is_negated: bool, is_in_folder: bool) ->
         _ => return None,
     };
     let mut condition = Condition::new("exists", Value::texts(kinds.iter().copied()));
-    // Outside of a folder, the name of the file is not known yet, and `REQUEST_FILENAME` is the path of the request.
-    // The translation tests the file, so it holds for more requests. In a folder it holds for fewer: see `OF_FILES`.
+    // In the rules of a host, Apache does not know the file yet, and `REQUEST_FILENAME` is the path of the request. The
+    // translation tests the file, so it holds for more requests. In a folder it holds for fewer: see `OF_FILES`.
     let is_early = !is_in_folder && subject.starts_with("%{REQUEST_FILENAME}");
     let accuracy = Accuracy::of(is_early, !is_early);
     let path = subject

@@ -126,9 +126,9 @@ impl ApacheTls {
         true
     }
 
-    /// Translates the directives about client certificates. All requests of a host with TLS are denied if it requires
-    /// certificates without naming their authority, or has a restriction without a counterpart. Revocation lists alone
-    /// restrict nothing. Adds notes about directives that have no effect.
+    /// Translates the directives about client certificates. A host with TLS denies all requests if it requires
+    /// certificates without naming their authority, or has a restriction without a counterpart. Revocation lists
+    /// restrict nothing without `SSLVerifyClient`. Adds notes about directives that have no effect.
     pub fn verify_clients(&mut self, host: &mut HostDraft) {
         let verify = self.verify.take();
         let unsupported = std::mem::take(&mut self.unsupported);
@@ -217,7 +217,7 @@ impl ApacheTls {
         let has_hsts = self.rest.iter().any(|(key, _)| key == "hsts");
         keys.extend(self.rest);
         if !has_hsts {
-            // RockNet sends the field by default, and browsers would remember it.
+            // RockNet sends `Strict-Transport-Security` by default, and browsers would remember it.
             keys.push(("hsts".to_owned(), Value::text("0s")));
         }
         // Apache does not redirect to HTTPS by itself. `hosts` removes the key from sites that redirect, and from those

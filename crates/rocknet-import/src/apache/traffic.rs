@@ -6,7 +6,7 @@ use crate::document::{Notes, Site};
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Directives of `mod_ratelimit` in one section. The variables have an effect only with the filter.
+/// Directives of `mod_ratelimit` in one section. `SetEnv rate-limit` has an effect only with the filter `RATE_LIMIT`.
 #[derive(Default)]
 pub(super) struct BandwidthDraft {
     filter: Option<Directive>,
@@ -59,6 +59,7 @@ const MAX_KIB: u64 = 1 << 30;
 /// Translates `CacheEnable` and `CacheDisable` of a host. Returns false for other directives.
 pub(super) fn cache(directive: &Directive, site: &mut Site) -> bool {
     let path = match directive.words()[..] {
+        // `CacheEnable disk /` names the store first.
         [_, path] if directive.is("CacheEnable") => path,
         [_] if directive.is("CacheEnable") => "/",
         [path] if directive.is("CacheDisable") => path,

@@ -21,6 +21,7 @@ fn field(subject: &str) -> Option<String> {
     if let Some(field) = name.strip_prefix("HTTP:") {
         return Some(field.to_owned());
     }
+    // `HTTP_HOST` has a condition of its own, and `HTTP_PROTOCOL` is no field.
     let rest = name
         .strip_prefix("HTTP_")
         .filter(|rest| !matches!(*rest, "HOST" | "" | "PROTOCOL"))?;
@@ -164,8 +165,9 @@ fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
     ))
 }
 
-/// Returns the condition for a parameter, if the expression for the query consists of one: `^id=([0-9]+)$`. A name is
-/// always compared with its case, and a parameter may stand anywhere.
+/// Returns the condition for a parameter, if the expression for the query consists of one: `^id=([0-9]+)$`. RockNet
+/// always compares a name with its case, and finds a parameter anywhere in the query. A note reports an expression that
+/// does otherwise.
 fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: bool) -> Option<Tests> {
     let starts = ["(?:^|&)", "(^|&)", "(&|^)", "(?:&|^)", "^"];
     let start = starts

@@ -12,7 +12,7 @@ use crate::value::Value;
 use super::matcher::PathMatcher;
 use super::place::BlockPlace;
 
-/// Translates an action. Returns false for other directives.
+/// Translates an action. `words`: its arguments without the matcher. Returns false for other directives.
 pub(super) fn translate(
     directive: &Directive,
     matcher: &PathMatcher,
@@ -41,6 +41,7 @@ pub(super) fn translate(
         }
         return true;
     };
+    // The patterns within this place replace those of the matcher.
     keys.retain(|(key, _)| *key != "path");
     let has_all = patterns.iter().any(|pattern| pattern == "/*");
     if !has_all {
@@ -65,7 +66,8 @@ pub(super) fn refuses(directive: &Directive, words: &[&str]) -> bool {
     }
 }
 
-/// Translates a refusal of clients by their address.
+/// Translates a refusal of clients by their address to `deny`, or to `allow` if it refuses all clients but those of the
+/// matcher: `@others not remote_ip 10.0.0.0/8` with `abort @others`.
 fn deny(
     directive: &Directive,
     matcher: &PathMatcher,
@@ -120,6 +122,7 @@ fn redirect(
         return redirect_to(directive, &target, code, patterns, keys, site);
     };
     // A redirect is added for each name of the site, with the name in place of the placeholder.
+    // The matcher may select one of the names itself.
     let own = keys.iter().position(|(key, _)| *key == "host");
     let names: Vec<String> = match own.map(|at| &keys[at].1) {
         Some(Value::Text(name)) => vec![name.clone()],
@@ -237,6 +240,7 @@ fn rewrite(directive: &Directive, words: &[&str], mut keys: Vec<(&'static str, V
         return site.skip(directive, "write a rule with `rewrite`");
     };
     let target = &with_groups(target);
+    // For every path, `rewrite /a{path}` becomes `/a/{*}`.
     let is_whole = keys.is_empty();
     let target = match target.strip_suffix("{path}").or_else(|| target.strip_suffix("{uri}")) {
         Some(start) if is_whole && start.starts_with('/') => format!("{}/{{*}}", start.trim_end_matches('/')),

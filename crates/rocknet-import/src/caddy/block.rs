@@ -66,8 +66,8 @@ impl CaddyBlock<'_> {
         let (blocks, plain): (Vec<&Directive>, Vec<&Directive>) = owned
             .iter()
             .partition(|directive| directive.is("handle_path") || directive.is("handle") && !becomes_rules(directive));
-        // `uri` and fields of requests apply to the whole site. A response to every path applies only to the paths that
-        // no block handles, so it is translated last.
+        // Rank in the order of translation. `uri` and fields of requests apply to the whole site, so they come first. A
+        // response to every path applies only to the paths that no block handles, so it comes last.
         let rank = |directive: &Directive| match directive.name.as_str() {
             "uri" | "request_header" => 0,
             "forward_auth" if forward_auth::renames(directive) => 0,
@@ -80,6 +80,7 @@ impl CaddyBlock<'_> {
         first
             .iter()
             .for_each(|directive| translate_directive(directive, &mut place, site, &mut content));
+        // Settings, and access control of the routes, of the directives outside of the blocks.
         let base = site.settings.clone();
         let before: Vec<(String, Settings)> = site
             .routes
@@ -90,6 +91,8 @@ impl CaddyBlock<'_> {
             .into_iter()
             .chain(last)
             .for_each(|directive| translate_directive(directive, &mut place, site, &mut content));
+        // A block for every path, `handle { … }`, has added its settings to the site. In Caddy, other blocks do not
+        // inherit them, so `restore` cancels them in the routes of these blocks.
         let root = site.settings.clone();
         let changed = differences(&root, &base);
         let is_block = |route: &&SiteRoute| !before.iter().any(|(pattern, _)| *pattern == route.pattern);
@@ -135,7 +138,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
             false => site.differs(directive, difference),
         }
     }
-    // The matcher also restricted longer names that begin with the path, such as `/api2` for `/api*`.
+    // In Caddy, the matcher `/api*` also restricts longer names, such as `/api2`.
     if restricts(directive) {
         matcher.patterns.append(&mut matcher.beginnings);
     }
@@ -179,6 +182,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
         ("handle_errors", statuses) => return handle_errors(directive, statuses, site),
         _ => {}
     }
+    // The actions in a block such as `handle @blocked { abort }` become rules with the conditions of its matcher.
     if matches!(name, "handle" | "route") && !matcher.is_path() && only_acts(directive) {
         for child in directive.children() {
             action::translate(child, &matcher, &child.words(), place, site);
@@ -322,7 +326,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
     }
 }
 
-/// Returns true if a block consists of actions without matchers.
+/// Returns true if a block consists of actions without matchers, such as `abort`.
 fn only_acts(block: &Directive) -> bool {
     let acts = |child: &Directive| {
         let is_action = matches!(child.name.as_str(), "respond" | "error" | "abort" | "redir");
@@ -350,6 +354,7 @@ fn nested(
 ) {
     let mut named = place.named.clone();
     named.extend(matcher::named(directive.children()));
+    // `handle_path /app/* { … }` removes `/app` from the path.
     let strip = match directive.is("handle_path") {
         true => patterns
             .iter()
@@ -366,7 +371,8 @@ fn nested(
         scheme: place.scheme,
         options: Rc::clone(&place.options),
     };
-    // `uri strip_prefix`, `root` and fields of requests apply to the whole block, wherever they stand.
+    // `uri strip_prefix`, `root` and fields of requests apply to the whole block, wherever they stand. A `forward_auth`
+    // that renames fields sets fields of requests, too.
     let is_first = |child: &&Directive| match child.name.as_str() {
         "uri" | "root" | "request_header" => true,
         name => name == "forward_auth" && forward_auth::renames(child),

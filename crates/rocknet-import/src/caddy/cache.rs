@@ -1,4 +1,4 @@
-//! Translates `cache` of the plugin cache-handler (Souin) to `cache`.
+//! Translates the directive `cache` of the plugin cache-handler (Souin) to the key `cache`.
 
 use rocknet_config::model::RegexPattern;
 use rocknet_config::template::Scope;
@@ -14,7 +14,8 @@ use crate::value::Value;
 /// Lifetime of responses that state none, if no `ttl` is written: the default of Souin.
 const DEFAULT_TTL: &str = "2m";
 
-/// Sets `cache` by a directive. `global`: options of all caches, which apply unless the directive has the same.
+/// Sets the key `cache` of a site or route. `global`: global options of `cache`, each of which applies unless the
+/// directive has an option with the same name.
 pub(super) fn translate(directive: &Directive, global: &[Directive], settings: &mut Settings, notes: &mut Vec<Note>) {
     let own = directive.children();
     let is_replaced = |option: &&Directive| own.iter().any(|other| other.name == option.name);
@@ -42,7 +43,7 @@ struct CacheDraft {
     ttl: Option<String>,
     /// Lifetime in `default_cache_control`, which precedes `ttl`.
     default_lifetime: Option<String>,
-    /// True if `default_cache_control` forbids to store a response.
+    /// True if `default_cache_control` forbids to store a response without `Cache-Control`.
     is_forbidden: bool,
     /// Further statuses of responses that are stored.
     statuses: Vec<String>,
@@ -207,6 +208,7 @@ impl CacheDraft {
         Ok(())
     }
 
+    /// Returns the value of the key `cache`.
     fn value(self) -> Value {
         let mut entries = Vec::new();
         // Without `ttl`, RockNet stores only responses that state a lifetime.
@@ -220,6 +222,7 @@ impl CacheDraft {
             }
         }
         let fields = self.fields.iter().map(|name| format!("|{{request.header.{name}}}"));
+        // Without a `key`, RockNet stores a response under host, path and query, which `{host}{target}` stands for.
         let key = match (self.template, self.has_no_query) {
             (Some(template), _) => Some(template),
             (None, true) => Some("{host}{path}".to_owned()),

@@ -1,4 +1,10 @@
-//! Translates `forward_auth` to forward authentication.
+//! Translates the directive `forward_auth` to the key `auth`.
+//!
+//! `forward_auth` names an authority: a server that is queried for each request, and decides whether to admit it.
+//! `copy_headers A>B` copies the field `A` of its response to the field `B` of the request. RockNet copies a field only
+//! under its own name, so the translation copies `A`, and sets `B` from `A` by `headers` of `proxy`. Only upstreams get
+//! this `B`. PHP, or another directive that reads `B`, would get a field that the client has sent. In that case, the
+//! directive is not translated.
 
 use rocknet_config::template::Scope;
 
@@ -12,12 +18,11 @@ use super::options::networks;
 use super::place::SiteOptions;
 use super::proxy;
 
-/// Message about an authority without a counterpart, whose place is closed.
+/// Message about a `forward_auth` without a counterpart.
 pub(super) const NOT_TRANSLATED: &str = "the server that authorizes requests is not translated, so `deny = \"all\"` denies \
     every client here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: docs/forward-auth.md";
 
-/// Message about a renamed field that is not only for proxies. Without the authority's value, the field of a client
-/// would be trusted.
+/// Message about a renamed field that is not only for upstreams.
 const RENAMED: &str = "`copy_headers` renames a field that PHP or another directive uses, so `deny = \"all\"` denies every \
     client here: use the name before `>` there, and write auth = { forward = \"http://127.0.0.1:9091/verify\", headers = \
     [\"X-User\"] }: docs/forward-auth.md";
@@ -26,17 +31,18 @@ const RENAMED: &str = "`copy_headers` renames a field that PHP or another direct
 pub(super) struct ForwardAuthDraft {
     /// Value of `auth`.
     pub value: Value,
-    /// Fields that proxies send under another name than the authority, with their values.
+    /// Request fields that proxies set because `copy_headers` renames them, each with its value: `B` with
+    /// `{request.header.A}`.
     pub renamed: Vec<(String, String)>,
     pub notes: Vec<Note>,
 }
 
-/// Translates a directive.
+/// Translates a `forward_auth`.
 ///
 /// # Errors
 ///
-/// Fails with a message if a part of the directive has no counterpart, or if the site has passwords or another
-/// authority, which would have to apply together.
+/// Fails with a message if a part of the directive has no counterpart. Also fails if the site has passwords or another
+/// authority, which would have to apply together. The caller then denies every client of the place.
 pub(super) fn translate(
     directive: &Directive,
     upstreams: &[&str],
@@ -134,8 +140,8 @@ pub(super) fn renames(directive: &Directive) -> bool {
     lists.any(|list| copied(list).any(|(from, to)| from != to))
 }
 
-/// Returns the names that `copy_headers` gives to fields, and that only proxies of the site use: it has no PHP, and no
-/// other directive names the field.
+/// Returns the names that `copy_headers` gives to renamed fields, in lower case, except those that another directive of
+/// the site contains. With PHP, returns none.
 pub(super) fn proxy_fields(site: &[Directive]) -> Vec<String> {
     let mut names = Vec::new();
     let mut words = Vec::new();
@@ -150,9 +156,8 @@ pub(super) fn proxy_fields(site: &[Directive]) -> Vec<String> {
     names
 }
 
-/// Adds the names that `copy_headers` gives to fields to `names`, and the words of all other directives to `words`, all
-/// in lower case. The names also become words if the block around `forward_auth` has no `reverse_proxy` for all of its
-/// requests: a proxy outside of the block does not set the field, so the client could.
+/// Collects the names that `copy_headers` gives to renamed fields in `names`, and the words of all other directives in
+/// `words`, all in lower case. [`proxy_fields`] leaves out a name that is also a word.
 fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>) {
     for directive in block {
         if directive.is("copy_headers") {
@@ -163,6 +168,9 @@ fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>
         words.push(directive.name.to_ascii_lowercase());
         words.extend(directive.lowercase_words());
         let passes_all = |inner: &Directive| inner.is("reverse_proxy") && !inner.argument(0).starts_with(['@', '/']);
+        // `route /app/* { forward_auth … }` may have no `reverse_proxy` for all its requests. A proxy outside of the
+        // block then gets them. It does not set the renamed field, so it would pass on the field of the client. With
+        // the name in `words`, `proxy_fields` leaves it out.
         if !directive.children().iter().any(passes_all) {
             let queries = directive.children().iter().filter(|inner| inner.is("forward_auth"));
             let lists = queries
@@ -175,7 +183,7 @@ fn collect(block: &[Directive], names: &mut Vec<String>, words: &mut Vec<String>
     }
 }
 
-/// Returns true if a matcher of the directive stands for responses with 401.
+/// Returns true if a matcher of the directive stands for responses with 401: `@denied status 401`.
 fn is_unauthorized(directive: &Directive, matcher: &str) -> bool {
     let is_matcher = |inner: &&Directive| inner.name == matcher;
     let mut found = directive.children().iter().filter(is_matcher);

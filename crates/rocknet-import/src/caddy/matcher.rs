@@ -94,6 +94,7 @@ impl PathMatcher {
     fn read(&mut self, directive: &Directive) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
+            // Only one condition for the path is translated. A further one is an error.
             ("path", paths) if self.patterns.is_empty() => paths.iter().for_each(|path| self.path(path)),
             ("path_regexp", [expression] | [_, expression]) if self.patterns.is_empty() => {
                 let found = regex::patterns(expression).filter(|found| found.difference.is_none());

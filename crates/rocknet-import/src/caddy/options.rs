@@ -12,6 +12,7 @@ pub(super) struct CaddyOptions {
     pub has_no_https: bool,
     /// True for `auto_https disable_redirects`.
     pub has_no_redirects: bool,
+    /// True for `local_certs`.
     pub uses_local_certificates: bool,
     /// Networks of `trusted_proxies`.
     pub trusted_proxies: Vec<String>,

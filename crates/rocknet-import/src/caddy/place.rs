@@ -1,4 +1,4 @@
-//! Places in a site that directives apply to.
+//! Part of a site to which directives apply: the whole site, or a block such as `handle /a/*`.
 
 use std::rc::Rc;
 

@@ -73,6 +73,8 @@ pub(super) fn translate(
                 notes.differs(inner, "at the limit, requests wait for at most `proxy.queue`");
             }
             ("header_up", words) => header_up(inner, words, &mut proxy, notes),
+            // `+` adds a value, `?` sets a default, and `>` sets the field after the upstream has responded, as RockNet
+            // always does.
             ("header_down", [name, value])
                 if !name.starts_with(['+', '?'])
                     && let Some(value) = placeholder::from_caddy(value, Scope::Response) =>
@@ -165,6 +167,7 @@ fn header_up(directive: &Directive, words: &[&str], proxy: &mut ProxySettings, n
                 ),
             }
         }
+        // RockNet forwards `Host` unchanged by default.
         [name, "{host}" | "{http.request.host}"] if name.eq_ignore_ascii_case("host") => {}
         [name, _] if name.to_ascii_lowercase().starts_with("x-forwarded-") => {
             notes.unneeded(directive, "RockNet sends X-Forwarded-For, -Proto and -Host");

@@ -85,6 +85,7 @@ pub(super) fn header(directive: &Directive, words: &[&str], settings: &mut Setti
                 if !name.starts_with('-')
                     && let Some(value) = placeholder::from_caddy(value, Scope::Response) =>
             {
+                // `+` adds a value, `?` sets a default, and `>` sets the field after the handler, as RockNet does.
                 let plain = name.trim_start_matches(['+', '?', '>']);
                 if name.starts_with(['+', '?']) {
                     site.differs(&field, "the field is set, and a value of the application is replaced");

@@ -50,6 +50,7 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
     }
     let mut others = Vec::new();
     let is_tls = host.is_tls();
+    // With `redirect = false`, the site also serves requests without TLS.
     let has_both = is_tls && host.tls.iter().any(|(key, _)| key == "redirect");
     let scheme = match (is_tls, has_both) {
         (_, true) => None,

@@ -14,8 +14,8 @@ const MAX_DEPTH: usize = 8;
 
 /// Replaces `import NAME` by the directives of the snippet, and `invoke NAME` by those of the named route. A directive
 /// with a block, with an unknown name, or beyond the limits is kept. `depth`: number of snippets that contain the
-/// directives. `count`: number of directives that have been read or inserted up to now. An inserted one counts for
-/// both.
+/// directives. `count`: number of directives that have been read or inserted up to now. An inserted one counts twice,
+/// because it is read, too.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,

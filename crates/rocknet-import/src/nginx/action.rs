@@ -26,7 +26,7 @@ pub(super) enum ReturnAction {
         status: u64,
         body: Option<String>,
     },
-    /// A redirect of every path to HTTPS.
+    /// A redirect to HTTPS that keeps the path and the query: `return 301 https://$host$request_uri`.
     Https(HttpsRedirect),
 }
 
@@ -50,6 +50,7 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
             body: Some(body),
         });
     }
+    // A constant address, followed by the path of the request.
     for end in ["$request_uri", "$uri", "$uri$is_args$args"] {
         if let Some(rest) = text.strip_suffix(end) {
             let rest = rest.strip_suffix('/').unwrap_or(rest);
@@ -71,9 +72,9 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     let target = target.strip_suffix("$is_args$args").unwrap_or(target);
     // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
-    // In the host of a target, RockNet refuses all placeholders but those of the list below. `{target}` and `{path}`
-    // begin with a slash, so they may follow the host directly. RockNet also refuses text after `{target}`, and a query
-    // of the target beside that of `{target}`.
+    // In the host of a target, RockNet refuses all placeholders but `{host}` and `{authority}`. `{target}` and `{path}`
+    // begin with a slash, so they may follow the host directly. `{target}` contains the query of the request. Therefore
+    // RockNet refuses text after it, and also a `{target}` in a path that a query follows.
     let authority = target
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
@@ -91,8 +92,8 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     is_target.then_some(ReturnAction::Redirect { target, status })
 }
 
-/// Translates a `rewrite`. `area`: paths of its location; `None` for a server. `tests`: alternatives under which it
-/// applies.
+/// Translates a `rewrite`. `area`: paths of its location; `None` for a server. `tests`: alternative sets of conditions.
+/// The rewrite applies if all conditions of one set hold.
 pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&LocationArea>, tests: &[Conditions]) {
     let words = directive.words();
     let (expression, replacement, flag) = match words[..] {
@@ -122,7 +123,7 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
     if let Some(difference) = found.difference {
         site.differs(directive, difference);
     }
-    // `?` at the end drops the query of the request. It does not follow `{target}`, which contains the query already.
+    // A `?` at the end drops the query of the request. `{target}` contains this query already, so it gets no `?`.
     let target = if keeps_query || target.ends_with("{target}") {
         target
     } else {
@@ -147,8 +148,8 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
         Some(status) => vec![("redirect", Value::Text(target)), ("status", Value::Number(status))],
         None => {
             let mut keys = vec![("rewrite", Value::Text(target))];
-            // Outside of a location, both flags end the rules. In a location, neither does: nginx searches for a
-            // location again after `last`, so the rules go on with the rewritten path (`RuleStage::Rewrite`).
+            // Outside of a location, both flags end the rules. In a location, neither does: RockNet serves the
+            // rewritten path by its own route, so the rules for that path must apply, too (`RuleStage::Rewrite`).
             if matches!(flag, "last" | "break") && area.is_none() {
                 keys.push(("last", Value::Flag(true)));
             }
@@ -159,15 +160,16 @@ pub(super) fn rewrite(directive: &Directive, site: &mut Site, area: Option<&Loca
     add(directive, site, stage, area, &patterns, tests, &keys);
 }
 
-/// Returns a replacement with marks in place of the variables that have placeholders; other variables stay as they are.
-/// `None` if the text contains braces or a mark, or if `$request_uri` does not end it.
+/// Returns a replacement with marked placeholders ([`marks`]) in place of the variables that have placeholders. Other
+/// variables stay, and [`regex::rewrite`] refuses them. Returns `None` if the text contains braces or a mark, or if
+/// `$request_uri` stands anywhere but at its end.
 fn marked(replacement: &str) -> Option<String> {
-    // The query is kept anyway.
+    // RockNet keeps the query of the request anyway.
     let text = ["$is_args$args", "?$args", "?$query_string", "$is_args$query_string"]
         .iter()
         .find_map(|end| replacement.strip_suffix(end))
         .unwrap_or(replacement);
-    // A URL of the requested host becomes a path.
+    // A URL of the requested host becomes a path: `$scheme://$host/a` becomes `/a`.
     let text = match text.strip_prefix("$scheme://").and_then(|rest| {
         ["$host", "$http_host", "$server_name"]
             .iter()
@@ -195,8 +197,9 @@ fn marked(replacement: &str) -> Option<String> {
     is_at_end.then_some(out)
 }
 
-/// Adds a rule for each alternative, or notes that a rule cannot express one. `patterns`: paths of the rule. `action`:
-/// keys of its action.
+/// Adds a rule with the keys of `action` for each set of conditions in `tests`, on the paths of `patterns`. Paths for
+/// which nginx selects another location than that of `area` are exceptions of the rule. If a rule cannot express one of
+/// the sets, adds only a note.
 pub(super) fn add(
     directive: &Directive,
     site: &mut Site,
@@ -242,8 +245,8 @@ fn refuses_by(action: &[(&'static str, Value)]) -> bool {
     action.iter().any(|(key, value)| *key == "respond" && is_error(value))
 }
 
-/// Returns the keys of the action of a `return`; `None` if a rule has no such action. `is_whole`: true if the rule
-/// applies to every path.
+/// Returns the keys of a rule with the action of a `return`; `None` if a rule has no such action. `is_whole`: true if
+/// the rule applies to every path.
 pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'static str, Value)>> {
     let redirect = |target: String, status| {
         Some(vec![
@@ -275,11 +278,13 @@ pub(super) fn keys(directive: &Directive, is_whole: bool) -> Option<Vec<(&'stati
 
 /// Action of an `if` of a server in one of the common forms. `conditional` translates all other forms.
 pub(super) enum IfAction<'a> {
-    /// Redirect to HTTPS for one host, or for all hosts, with its status.
+    /// Redirect to HTTPS for one host, or for all hosts if `None`, with its status:
+    /// `if ($host = a.example) { return 301 https://$host$request_uri; }`.
     Https(Option<&'a str>, u64),
     /// Redirect of all requests of one host.
     RedirectHost { host: &'a str, target: String, status: u64 },
-    /// Front controller for missing files, with the `rewrite` to it.
+    /// Front controller for missing files, with the `rewrite` to it:
+    /// `if (!-e $request_filename) { rewrite ^ /index.php last; }`.
     Front(&'a Directive),
 }
 
@@ -295,8 +300,8 @@ pub(super) fn condition(block: &Directive) -> Option<IfAction<'_>> {
     }
     let [variable, "=", value] = words[..] else { return None };
     let value = value.trim_matches(['"', '\'']);
-    // The action must borrow from `block`, but `value` borrows from the joined text. Therefore the equal word of the
-    // directive is used, such as the host in the condition of certbot, `$host = www.example.com`.
+    // The result must borrow from `block`, but `value` borrows from the joined text. Therefore the argument of `block`
+    // that equals `value` is used.
     let word = block
         .arguments
         .iter()

@@ -1,4 +1,4 @@
-//! Paths that the actions of a location apply to.
+//! Paths to which the `return`, `rewrite` and `if` of a location apply.
 
 use rocknet_config::model::RegexPattern;
 
@@ -20,7 +20,8 @@ const MAX_OTHERS: usize = 512;
 /// Paths of a location, without the paths for which nginx selects another location.
 pub(super) struct LocationArea {
     pub patterns: Vec<String>,
-    /// Patterns of the locations that take precedence; `None` if there are more than [`MAX_OTHERS`].
+    /// Patterns of the locations that take precedence; `None` if there are more than [`MAX_OTHERS`]. Empty if no
+    /// directive of the location becomes a rule.
     others: Option<Vec<String>>,
     pub stage: RuleStage,
 }
@@ -29,6 +30,7 @@ impl LocationArea {
     /// Returns the area of a location with these patterns.
     pub fn new(location: &Directive, patterns: &[String], locations: &Locations<'_>) -> LocationArea {
         let place = matched(location);
+        // Empty for an expression, which may match any path.
         let own_prefix = match &place {
             LocationMatch::Prefix { path, .. } => path.as_str(),
             _ => "",
@@ -112,8 +114,9 @@ impl LocationArea {
             .is_some_and(|exceptions| exceptions.is_empty())
     }
 
-    /// Returns the patterns of an action within the area; `None` if the area contains only some of their paths.
-    /// `has_captures`: true if the action needs the captures of the patterns.
+    /// Returns the patterns of a rule for a `rewrite` in the location. Patterns for all paths are replaced by those of
+    /// the area, unless `has_captures` is true, because the target needs their captures. Returns `None` if the patterns
+    /// also match paths outside of the area.
     pub fn within(&self, patterns: &[String], has_captures: bool) -> Option<Vec<String>> {
         if self.is_site() {
             return Some(patterns.to_vec());

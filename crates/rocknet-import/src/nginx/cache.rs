@@ -24,10 +24,11 @@ pub(super) fn name(directive: &Directive) -> Option<&str> {
     (rest == "cache" || rest.starts_with("cache_") || rest == "no_cache").then_some(rest)
 }
 
-/// Sets `cache` by the directives of a place. `inherited`: those of the outer level, which apply unless the place has
-/// the same.
+/// Sets `cache` by the directives of a level: `http`, `server` or `location`. `inherited`: those of the outer level,
+/// each of which applies unless `own` has a directive of this name.
 pub(super) fn translate(inherited: &[&Directive], own: &[&Directive], settings: &mut Settings, notes: &mut Vec<Note>) {
     if own.is_empty() {
+        // In RockNet, too, the level inherits `cache`.
         return;
     }
     let is_replaced = |directive: &&&Directive| own.iter().any(|other| other.name == directive.name);
@@ -38,7 +39,7 @@ pub(super) fn translate(inherited: &[&Directive], own: &[&Directive], settings: 
         .copied()
         .collect();
     let Some(zone) = all.iter().rev().find(|directive| name(directive) == Some("cache")) else {
-        // A cache of an inner level uses these.
+        // Without `proxy_cache`, they only apply to caches of inner levels, which inherit them.
         return;
     };
     if zone.argument(0) == "off" {
@@ -76,7 +77,7 @@ impl CacheDraft {
             ("cache_valid", words) => self.valid(directive, words, notes),
             ("cache_bypass" | "no_cache", variables) => {
                 for word in variables {
-                    // Several variables in one word: it is not empty if one of them is not.
+                    // A word with several variables, such as `$arg_a$arg_b`, is not empty if one of them is not.
                     for variable in word.strip_prefix('$').unwrap_or_default().split('$') {
                         self.bypass(variable)?;
                     }
@@ -140,8 +141,8 @@ impl CacheDraft {
         }
     }
 
-    /// Reads the name of a variable that keeps a request from the cache unless it is empty. nginx also uses the cache
-    /// if it is `0`.
+    /// Reads the name of a variable. A request for which it is not empty does not use the cache. In nginx, the request
+    /// also uses the cache if the variable is `0`.
     fn bypass(&mut self, variable: &str) -> Result<(), &'static str> {
         let condition = |map: &str, name: String| {
             let entry = Value::Table(vec![(name, Value::text("~."))]);

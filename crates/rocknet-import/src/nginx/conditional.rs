@@ -10,8 +10,9 @@ use super::area::LocationArea;
 use super::restriction::{refuses, restricts};
 use super::{action, test};
 
-/// Translates an `if`. `area`: paths of its location; `None` for a server. `guard`: alternatives under which the
-/// directives of rewriting apply; a `break` in the block excludes its requests from those that follow.
+/// Translates an `if`. `area`: paths of its location; `None` for a server. `guard`: alternative sets of conditions,
+/// one of which must hold for nginx to reach the `if`. A `break` in the block adds the negation of its test to `guard`,
+/// which then applies to the directives that follow.
 pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&LocationArea>, guard: &mut Vec<Conditions>) {
     let Some(tests) = test::conditions(block) else {
         let message = "the condition has no counterpart: write a rule, [[site.\"…\".rule]], with `path`, `header`, `cookie`, \
@@ -50,6 +51,7 @@ pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&Locati
             }
             "rewrite" => action::rewrite(inner, site, area, &combined),
             "break" => match &tests[..] {
+                // Only a single condition can be negated.
                 [conditions] if conditions.len() == 1 => {
                     let others = vec![vec![conditions[0].clone().negated_if(true)]];
                     *guard = both(guard, &others);

@@ -1,5 +1,17 @@
-//! Translates `auth_request` to forward authentication, with the directives that belong to it: the location of the
-//! authority, `auth_request_set`, and `error_page 401`.
+//! Translates `auth_request` to forward authentication, with the directives that belong to it:
+//!
+//! ```text
+//! location /app/ {
+//!     auth_request /auth;
+//!     auth_request_set $user $upstream_http_x_user;
+//!     proxy_set_header X-User $user;
+//!     error_page 401 = @sign_in;
+//! }
+//! location = /auth { internal; proxy_pass http://127.0.0.1:4180; }
+//! ```
+//!
+//! `auth_request` names the location of the authority, the server that decides about each request. `X-User` is a field
+//! of the identity: RockNet adds it from the response of the authority to the request that the application gets.
 
 mod authority;
 mod sign_in;
@@ -19,8 +31,9 @@ use super::test::field_name;
 use super::upstream::Upstreams;
 
 /// Adds arguments to each `auth_request` of a server and of its locations that has a counterpart: URL of the authority,
-/// page for signing in, field of the user, and fields of the identity. Removes or replaces the directives that belong
-/// to it, and returns notes about them. An `auth_request` without a counterpart stays as it is. `inherited`: `proxy_…`
+/// page for signing in, field of the user, and fields of the identity. The page and the user are empty if there are
+/// none. `scope` translates the arguments to `auth`. Removes or replaces the directives that belong to `auth_request`,
+/// and returns notes about them. An `auth_request` without a counterpart stays as it is. `inherited`: `proxy_…`
 /// directives of `http`.
 pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstreams: &Upstreams) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -29,6 +42,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
         return notes;
     }
     let variables = Variables::collect(server);
+    // The server as it is written, with the directives that it inherits. The blocks of `server` are changed below.
     let mut original = server.clone();
     let is_own = |d: &Directive| server.children().iter().any(|own| own.name == d.name);
     let inherited = inherited.iter().filter(|d| !is_own(d)).map(|d| (*d).clone());
@@ -62,7 +76,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
         &mut authorities,
         &mut notes,
     );
-    // The page also belongs to wrong passwords, if there are any.
+    // Wrong passwords also lead to the page, so it stays if there are passwords.
     let has_password = |block: &Directive| block.children().iter().any(|d| d.is("auth_basic_user_file"));
     if is_page_of_server_used && !has_password(&original) && !original.children().iter().any(has_password) {
         remove_page(server);
@@ -87,14 +101,15 @@ fn is_query(directive: &Directive) -> bool {
 /// Authorities that have a counterpart.
 #[derive(Default)]
 struct Authorities {
-    /// Arguments of their locations.
+    /// Arguments of their locations, such as `=` and `/auth`.
     locations: BTreeSet<Vec<String>>,
-    /// Their addresses as they are written.
+    /// Their addresses as `proxy_pass` has them, with variables.
     addresses: BTreeSet<String>,
 }
 
-/// Completes the `auth_request` of a block. `outer`: the server, if the block inherits its `error_page`. Adds its
-/// authority to `authorities`. Returns true if the page for status 401 became the page for signing in.
+/// Adds arguments to the `auth_request` of a block if there is one with a counterpart, and its authority to
+/// `authorities`. `outer`: the server, if the block inherits its `error_page`. Returns true if the page for status 401
+/// became the page for signing in.
 fn complete(
     block: &mut Directive,
     outer: Option<&Directive>,
@@ -161,14 +176,15 @@ fn remove_page(block: &mut Directive) {
     }
 }
 
-/// Removes all directives but `internal` from the location of an authority that clients cannot request.
+/// Removes all directives but `internal` from a location if it is that of an authority, and clients cannot request it.
+/// RockNet queries the authority itself, so the route of the location only has to refuse clients.
 fn reduce(location: &mut Directive, authorities: &Authorities, server: &Directive) {
     let is_internal = location.children().iter().any(|d| d.is("internal"));
     if !is_internal || !authorities.locations.contains(&location.arguments) {
         return;
     }
-    // The prefix also matches longer names that begin with the path, which only an expression can express. The
-    // expression would precede other locations there, so it is written only if no other path begins with this one.
+    // `location /auth` also refuses `/authx`, which only an expression can express. The expression would precede other
+    // locations there, such as `/authors`, so it is written only if the path of no other location begins with this one.
     if let LocationMatch::Prefix { path, .. } = matched(location)
         && !path.ends_with('/')
         && !server.children().iter().any(|other| is_below(other, &path))
@@ -203,8 +219,8 @@ fn escaped(text: &str) -> String {
     expression
 }
 
-/// Removes directives of a block that RockNet does not need. A variable with a field of the authority's response
-/// becomes `$http_…`, because RockNet adds the field to the request.
+/// Removes directives of a block that RockNet does not need. A variable with a field of the authority's response, such
+/// as `$user` in the example at the top, becomes `$http_x_user`, because RockNet adds the field to the request.
 fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities, notes: &mut Vec<Note>) {
     let cookies = "cookies of the authority are added to the response";
     let is_cookie = |word: &String| {
@@ -243,7 +259,7 @@ fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities
     if let Some(block) = &mut block.block {
         block.retain(|d| match d.name.as_str() {
             "" | "auth_request_set" => false,
-            // The variable is part of an address.
+            // The variable is part of an address, which the URL of the authority already contains.
             "set" => !authorities
                 .addresses
                 .iter()

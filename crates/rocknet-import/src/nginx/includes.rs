@@ -19,7 +19,7 @@ const COVERED: [&str; 7] = [
 ];
 
 /// File of distributions that is read if it exists on this machine, because its `proxy_…` directives have counterparts.
-/// Otherwise, its usual settings are not needed.
+/// If it is missing, it is treated like the files in [`COVERED`].
 const STANDARD: &str = "proxy_params";
 
 /// Returns true if the usual settings of an included file are not needed.

@@ -15,14 +15,16 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
-/// Beginnings of the arguments that [`resolve`] adds.
+/// Beginnings of the arguments that [`resolve`] adds. In `limit_req_zone`, the rate has this form, and the key has no
+/// name.
 const RATE: &str = "rate=";
 const KEY: &str = "key=";
 
 /// Arguments of the zones by name.
 type Zones = HashMap<String, Vec<String>>;
 
-/// Returns the tree with the keys and rates of zones in each directive that names them.
+/// Returns the tree with the keys and rates of zones in each directive that names them: `limit_req zone=a` becomes
+/// `limit_req zone=a rate=1r/s key=$remote_addr`.
 pub(super) fn resolve(mut tree: Vec<Directive>) -> Vec<Directive> {
     let http = tree.iter().filter(|directive| directive.is("http"));
     let all = tree.iter().chain(http.flat_map(Directive::children));
@@ -59,7 +61,7 @@ fn add_arguments(directives: &mut [Directive], zones: &Zones) {
     }
 }
 
-/// Adds a limit to the settings of its place.
+/// Adds a `limit_req` or `limit_conn` to the settings of its level: `http`, `server` or `location`.
 pub(super) fn read(directive: &Directive, settings: &mut Settings, notes: &mut Vec<Note>) {
     let Some((limit, is_of_client)) = limit(directive) else {
         return notes.skip_unknown(directive);
@@ -77,6 +79,7 @@ fn add(limit: Value, settings: &mut Settings, line: usize) {
     settings.set("limit", Value::one_or_list(limits), line);
 }
 
+/// Returns the limits of the key `limit`; none for `limit = false`.
 fn list(limits: Option<Value>) -> Vec<Value> {
     match limits {
         None | Some(Value::Flag(_)) => Vec::new(),
@@ -150,7 +153,7 @@ pub(super) fn inherit(directives: &[&Directive], settings: &mut Settings, outer:
     let is_inherited = |limit: &&Value| !kind(limit).is_some_and(|kind| kinds.contains(&kind));
     let all: Vec<Value> = own.iter().chain(outer.iter().filter(is_inherited)).cloned().collect();
     if own.is_empty() && all == outer || outer.is_empty() {
-        // RockNet applies all limits of the outer level to a place without limits of its own.
+        // RockNet applies all limits of the outer level to a route without limits of its own.
         return;
     }
     let value = match all.is_empty() {
@@ -187,7 +190,8 @@ fn rate(directive: &Directive) -> Option<Vec<(String, Value)>> {
     let rate = argument(RATE)?;
     let (requests, unit) = rate.split_once("r/")?;
     requests.parse::<u32>().ok().filter(|_| ["s", "m"].contains(&unit))?;
-    // nginx admits one request besides those of `burst`.
+    // nginx admits one request besides those of `burst`, which RockNet includes in `burst`. The same is true of
+    // `delay`.
     let above = argument("burst=").map_or(Some(0), |burst| burst.parse::<u32>().ok().map(u64::from))?;
     let mut limit = vec![
         ("rate".to_owned(), Value::Text(format!("{requests}/{unit}"))),

@@ -29,7 +29,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
-    // Patterns of the expressions so far whose routes restrict access without rules that do the same.
+    // Patterns of earlier expressions that restrict access by their routes only, without rules.
     let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
@@ -53,7 +53,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
                 php::translate(location, expression, site, locations, upstreams, &restricted, outer);
                 continue;
             }
-            // Upstreams get names with a dot too, and files in `/.well-known` are served.
+            // RockNet forwards names with a leading dot to upstreams, and serves files in `/.well-known`.
             let is_needed = || has_upstreams || matches_well_known(expression, *case);
             if is_dotfiles(expression) && is_denied(location) && !is_needed() {
                 site.unneeded(
@@ -169,7 +169,8 @@ fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
     site.differs(location, message);
 }
 
-/// Translates the directives of a location. Actions become rules and redirects of the site.
+/// Returns the settings for the routes of a location. Its actions, such as `return`, become rules and redirects of the
+/// site.
 fn translate_location<'a>(
     location: &'a Directive,
     area: &LocationArea,
@@ -180,10 +181,10 @@ fn translate_location<'a>(
 ) -> Settings {
     let patterns = &area.patterns[..];
     let mut scope = Scope::new(ConfigLevel::Location);
-    // Alternatives under which the directives of rewriting apply: at first always, by one alternative without
-    // conditions. A `break` in an `if` adds conditions.
+    // Alternative sets of conditions under which nginx reaches the next `rewrite` or `if`: at first one set without
+    // conditions, which always holds. A `break` in an `if` adds conditions.
     let mut guard = vec![Vec::new()];
-    // True if a `rewrite` removes the prefix of the location before `proxy_pass`.
+    // True if a `rewrite`, such as `rewrite ^/api/(.*)$ /$1 break`, removes the prefix of the location.
     let mut strips = false;
     // nginx inherits `proxy_set_header` only if the location has none.
     let own_headers = location.children().iter().any(|d| d.is("proxy_set_header"));
@@ -193,7 +194,7 @@ fn translate_location<'a>(
         .filter(|d| !(own_headers && d.is("proxy_set_header")));
     scope.proxy = inherited.copied().collect();
     scope.outer_params = server.inherited_params();
-    // `proxy_…` directives apply to `proxy_pass` wherever they stand.
+    // `proxy_…` directives apply to `proxy_pass` wherever they stand, so `proxy_pass` is read last.
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
     let inherited_count = scope.proxy.len();
     for directive in others.into_iter().chain(passes) {
@@ -240,7 +241,8 @@ fn translate_location<'a>(
     if strips {
         scope.pass_path.get_or_insert_with(|| "/".to_owned());
     }
-    // Of all directives that set fields, only `add_header` ends the inheritance of its fields in nginx.
+    // In nginx, a location with an `add_header` of its own inherits none. Other directives that set fields, such as
+    // `expires`, have no such effect.
     let is_dropped =
         |name: &String| site.settings.has_entry("headers", name) && !scope.settings.has_entry("headers", name);
     if !scope.added.is_empty() && server.added.iter().any(is_dropped) {
@@ -255,7 +257,8 @@ fn translate_location<'a>(
     let inner: Vec<&Directive> = location.children().iter().collect();
     param_users::note(&scope.params, scope.pass, &inner, upstreams, &mut scope.notes);
     if scope.pass.is_none() {
-        // `nested::flatten` has copied the directives into the locations that this one contained.
+        // `nested::flatten` has copied the directives into the locations that this one contained. A `proxy_pass` there
+        // may use them.
         let is_used = |directive: &&&Directive| {
             let mut users = locations
                 .all
@@ -272,7 +275,8 @@ fn translate_location<'a>(
     scope.settings
 }
 
-/// Translates `limit_except` that denies requests with other methods; `allow` in it names exceptions.
+/// Translates `limit_except` to a rule that refuses requests with other methods: `limit_except GET { allow 10.0.0.1;
+/// deny all; }`. Clients of `allow` are exceptions.
 fn limit_except(block: &Directive, area: &LocationArea, scope: &mut Scope<'_>, site: &mut Site) {
     let (deny, allow): (Vec<&Directive>, Vec<&Directive>) = block.children().iter().partition(|d| d.is("deny"));
     let is_plain = matches!(deny[..], [deny] if deny.argument(0) == "all") && allow.iter().all(|d| d.is("allow"));

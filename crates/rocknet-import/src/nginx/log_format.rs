@@ -13,7 +13,8 @@ const LINE: &str = "line ";
 /// Lines of the formats by name; `None` for a line that has no counterpart.
 type Formats = HashMap<String, Option<String>>;
 
-/// Returns the tree with the lines of formats in place of their names. Formats that are not defined keep their names.
+/// Returns the tree with the lines of formats in place of their names. The name of a format stays if the format is not
+/// defined or has no counterpart.
 pub(super) fn resolve(tree: &[Directive]) -> Vec<Directive> {
     let http = tree.iter().filter(|directive| directive.is("http"));
     let all = tree.iter().chain(http.flat_map(Directive::children));

@@ -1,11 +1,18 @@
-//! Translates `mirror`: replaces the path of the internal location by the address of its proxy.
+//! Replaces the path of an internal location in `mirror` by the address of its `proxy_pass`.
+//!
+//! ```text
+//! mirror /copy;
+//! location = /copy { internal; proxy_pass http://127.0.0.1:8081$request_uri; }
+//! ```
+//!
+//! becomes `mirror http://127.0.0.1:8081`, which `upstream::settings` translates to `proxy.mirror`.
 
 use crate::directive::Directive;
 
 use super::place::{LocationMatch, matched};
 
-/// Replaces the paths in `mirror` by addresses, and removes the locations that they name. Paths of other locations
-/// stay, and get a note later.
+/// Replaces the paths in `mirror` by addresses, and removes the locations that they name. The path of a location with
+/// another form stays, and gets a note in `upstream::settings`.
 pub(super) fn resolve(server: &mut Directive) {
     let mut addresses: Vec<(String, String)> = Vec::new();
     for location in server.children().iter().filter(|d| d.is("location")) {

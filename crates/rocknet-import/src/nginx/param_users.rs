@@ -1,4 +1,6 @@
-//! Notes about the parameters of applications that no back end takes, or that a php-fpm address would get.
+//! Adds notes about parameters such as `fastcgi_param` that have no effect in the result.
+//!
+//! No back end takes them, or their back end is a php-fpm address, which takes none.
 
 use crate::directive::Directive;
 use crate::document::Notes;
@@ -7,8 +9,8 @@ use super::params::{constant, note_unused, pass_of};
 use super::php;
 use super::upstream::Upstreams;
 
-/// Notes the parameters of a place that have no effect in the result. `own`: parameters of the place. `pass`: its back
-/// end. `blocks`: servers and locations in it.
+/// Notes the parameters of a level (`http`, `server` or `location`) that have no effect in the result. `own`: its
+/// parameters. `pass`: its back end. `blocks`: directives of the level, of which servers and locations matter.
 pub(super) fn note(
     own: &[&Directive],
     pass: Option<&Directive>,
@@ -37,7 +39,8 @@ struct ParamUsers {
 }
 
 impl ParamUsers {
-    /// Adds the back ends of servers and locations that have no parameters of their own.
+    /// Adds the back ends of servers and locations that have no parameters of their own. `pass`: directive of the back
+    /// ends, such as `fastcgi_pass`.
     fn add(&mut self, pass: &str, blocks: &[&Directive], upstreams: &Upstreams) {
         for block in blocks.iter().filter(|block| block.is("server") || block.is("location")) {
             let inner = block.children();

@@ -39,15 +39,15 @@ pub(super) fn constant(directive: &Directive) -> Option<(&str, &str)> {
     (is_param && !value.contains('$') && !USUAL.contains(&name)).then_some((name, value))
 }
 
-/// Returns the parameters of a place. `own`: its own ones. `outer`: those of the place around it, which it inherits if
-/// it has none for the same back end.
+/// Returns the parameters of a level. `own`: its own ones. `outer`: those of the level around it. Of these, it inherits
+/// the parameters for each kind of back end, such as `fastcgi_pass`, for which it has none.
 pub(super) fn effective<'a>(own: &[&'a Directive], outer: &[&'a Directive]) -> Vec<&'a Directive> {
     let is_replaced = |directive: &&&Directive| own.iter().any(|other| pass_of(other) == pass_of(directive));
     let inherited = outer.iter().filter(|directive| !is_replaced(directive));
     own.iter().chain(inherited).copied().collect()
 }
 
-/// Returns the parameters for a back end as entries of `params`.
+/// Returns the parameters for a back end as entries of the key `params`. `pass`: directive of the back end.
 pub(super) fn entries(params: &[&Directive], pass: &str) -> Vec<(String, Value)> {
     let mut entries: Vec<(String, Value)> = Vec::new();
     let of_pass = params.iter().filter(|directive| pass_of(directive) == Some(pass));

@@ -37,8 +37,9 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
-/// Translates a location that passes scripts to PHP. `restricted`: patterns of earlier expressions that restrict
-/// access. `server` and `root`: scope of the server, and settings of the place that gets the cache.
+/// Translates a location that passes scripts to PHP: the address becomes `php` of the site, and the other settings
+/// become those of a route for `*.php`. `restricted`: patterns of earlier expressions that restrict access. `server`:
+/// scope of the server. `root`: settings that become those of the site, and get `cache`.
 pub(super) fn translate<'a>(
     location: &'a Directive,
     expression: &str,
@@ -49,7 +50,8 @@ pub(super) fn translate<'a>(
     (server, root): (&Scope<'a>, &mut Settings),
 ) {
     let servers = php_address(location, upstreams).unwrap_or_default();
-    let mut rest = Vec::new();
+    // Directives that most locations for PHP have. RockNet needs few of them.
+    let mut usual = Vec::new();
     let mut scope = Scope::new(ConfigLevel::Location);
     for directive in location.children() {
         match directive.name.as_str() {
@@ -62,7 +64,8 @@ pub(super) fn translate<'a>(
                 }
             }
             "internal" => {
-                // A front controller gets its requests by `fallback`, to which rules do not apply.
+                // Clients must not request the scripts. A front controller still runs for other paths, by `fallback`,
+                // to which this rule does not apply.
                 let keys = vec![
                     ("path", Value::Text(format!("~{expression}"))),
                     ("respond", Value::Number(404)),
@@ -79,7 +82,7 @@ pub(super) fn translate<'a>(
                 );
             }
             "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
-                rest.push(directive);
+                usual.push(directive);
             }
             // A test for a missing script restricts nothing.
             "if" if directive
@@ -100,7 +103,7 @@ pub(super) fn translate<'a>(
             _ => scope.read(directive, upstreams),
         }
     }
-    for directive in rest {
+    for directive in usual {
         match directive.name.as_str() {
             "fastcgi_read_timeout" => match units::duration_of(directive.argument(0)) {
                 Some(time) => site
@@ -118,7 +121,7 @@ pub(super) fn translate<'a>(
     scope.finish(Some(server));
     cache::translate(&server.caches, &scope.caches, root, &mut scope.notes);
     site.notes.append(&mut scope.notes);
-    // A later location may refuse the other scripts.
+    // A later location may refuse the other scripts: `location ~ \.php$ { return 404; }`.
     let refuses_others = || {
         let is_this = |other: &&&Directive| other.line == location.line && other.arguments == location.arguments;
         let mut later = locations.all.iter().skip_while(|other| !is_this(other));

@@ -1,4 +1,4 @@
-//! Paths of locations, and their patterns.
+//! Paths that `location` blocks match, and the patterns of RockNet for them.
 
 use rocknet_config::model::RegexPattern;
 
@@ -45,8 +45,8 @@ impl<'a> Locations<'a> {
 }
 
 impl Locations<'_> {
-    /// Returns true if the site, or the location for all other paths, has access control of a kind. `key`: the setting
-    /// of this kind, which is `allow`, `deny` or `auth`.
+    /// Returns true if the site or its `location /` has access control of the kind that becomes `key`: `allow`, `deny`
+    /// or `auth`.
     pub fn has_access(&self, site: &Site, key: &str) -> bool {
         let is_restriction = |d: &Directive| match key {
             "auth" => d.is("auth_basic_user_file") || d.is("auth_request"),
@@ -135,7 +135,8 @@ pub(super) fn matches_well_known(expression: &str, case: CaseMode) -> bool {
     compiled(expression, case).is_none_or(|regex| paths.iter().any(|path| regex.matches(path.as_bytes())))
 }
 
-/// Returns the patterns of a location, with notes about differences.
+/// Returns the patterns of a location, and adds notes about differences. The result is empty for a named location, and
+/// if no pattern can express the paths; the caller then leaves the location out.
 /// `has_upstreams`: true if some location forwards requests to a back end other than PHP. Patterns of names that begin
 /// with a dot are kept then, because back ends get requests for such names.
 pub(super) fn patterns(
@@ -192,7 +193,8 @@ pub(super) fn patterns(
 /// it, such as `/api2` for `/api`.
 fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
     let name = path.rsplit('/').next().unwrap_or_default();
-    // A location of an application, such as `/outpost.goauthentik.io`, is no file.
+    // A name with a dot, such as `/favicon.ico`, is that of a file, which has no paths below it. A location of an
+    // application, such as `/outpost.goauthentik.io`, is no file.
     let is_app = location.children().iter().any(|d| d.name.ends_with("_pass"));
     let is_file = name.trim_start_matches('.').contains('.') && !is_app;
     let below = format!("{path}/*");
@@ -215,7 +217,7 @@ fn prefix(location: &Directive, path: &str, site: &mut Site) -> Vec<String> {
     }
 }
 
-/// Removes the patterns of names that begin with a dot, because they are never served, except `/.well-known`.
+/// Removes the patterns of names that begin with a dot, because RockNet never serves these, except `/.well-known`.
 fn without_dotfiles(location: &Directive, mut patterns: Vec<String>, site: &mut Site) -> Vec<String> {
     let count = patterns.len();
     patterns.retain(|pattern| !pattern.contains("/.") || pattern.contains("/.well-known"));
@@ -261,12 +263,12 @@ pub(super) fn literal(pattern: &str) -> String {
 pub(super) fn is_dotfiles(expression: &str) -> bool {
     let rest = expression.strip_prefix('^').unwrap_or(expression);
     let rest = rest.strip_prefix("(^|/)").or_else(|| rest.strip_prefix('/'));
-    // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
     // A dot that may be missing is no dot at the beginning.
     let is_dot = |rest: &str| {
         rest.strip_prefix("\\.")
             .is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
     };
+    // An alternative outside of groups, such as in `/\.ht|/private`, matches other names, too.
     rest.is_some_and(is_dot) && !has_alternative(&expression.replace("(^|/)", ""))
 }
 

@@ -1,4 +1,4 @@
-//! Selects the location that applies if several locations have the same pattern.
+//! Precedence of locations: selects one if several have the same pattern, and notes where routes differ from nginx.
 
 use std::collections::{HashMap, HashSet};
 
@@ -78,6 +78,7 @@ pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<Locat
         }
         // No note is needed if only an exact location takes precedence, because nginx does the same for its path.
         let (rank, first) = best.get(&route.pattern).copied().unwrap_or((route.rank, at));
+        // A location for PHP may have added the route `*.php` already.
         if first == at && !site.has_route(&route.pattern) {
             selected.push(route);
         } else if rank != LocationRank::Exact || route.rank == rank {
@@ -189,7 +190,7 @@ pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations
 /// Returns the prefixes whose routes take precedence over those of an expression. `has_denied`: true to return those
 /// that deny every request, too.
 fn overriding(patterns: &[String], locations: &Locations<'_>, has_denied: bool) -> Vec<String> {
-    // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere.
+    // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere than at its end.
     let overrides = |path: &str| {
         patterns.iter().any(|pattern| {
             let start = literal(pattern);

@@ -39,17 +39,19 @@ pub(super) fn translate(
     }
 }
 
-/// Adds the redirect or rule of a `return`. Returns false if it has none, or if a route refuses the requests instead.
+/// Adds the redirect or rule of a `return`. Returns false if there is none, or if a route refuses the requests instead.
 fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, site: &mut Site) -> bool {
     let line = directive.line;
     let patterns = &area.patterns;
+    // True if nginx selects another location for some of the paths. Entries of `redirects` have no exceptions for these
+    // paths, so a rule is added then.
     let has_others = match area.is_site() {
         true => !area.is_alone(&[]),
         false => !area.is_alone(patterns),
     };
     let always = [Vec::new()];
     match action::parse(directive) {
-        // An empty host stands for the host of the request. The arm for rules translates that form.
+        // An empty host stands for the host of the request, for which a rule is added below.
         Some(ReturnAction::Https(to)) if !to.host.is_empty() && !has_others => {
             for pattern in patterns {
                 redirect_whole(site, directive, pattern, &format!("https://{}", to.host), to.status);

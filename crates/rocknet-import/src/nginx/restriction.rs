@@ -2,8 +2,9 @@
 
 use crate::directive::Directive;
 
-/// Returns true for a restriction without a counterpart. The place that contains it is closed: every client is denied.
-/// `auth_request`, `limit_except` and `ssl_crl` belong to these, because callers translate their known forms before.
+/// Returns true for a restriction without a counterpart. The `server` or `location` with it is closed: RockNet denies
+/// every client. The names include `auth_request`, `limit_except` and `ssl_crl`, because callers translate the forms of
+/// these that have a counterpart before.
 pub(super) fn is_unknown_restriction(name: &str) -> bool {
     // Directives `auth_…` that have a counterpart, or restrict nothing themselves.
     const KNOWN: [&str; 5] = [

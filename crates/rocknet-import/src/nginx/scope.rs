@@ -37,7 +37,7 @@ pub(super) struct Scope<'a> {
     /// Directives `allow` and `deny`, in their order. After [`Scope::finish`], those of an outer level if this one has
     /// none.
     access: Vec<&'a Directive>,
-    /// True if the lists of clients are adapted to `satisfy any` with a password.
+    /// True if the key `allow` differs from the directives, because of `satisfy any` with a password.
     is_adapted: bool,
     /// Directives `proxy_…` without a separate list in this structure, and `mirror`. They apply to the `proxy_pass` of
     /// this level and below.
@@ -290,7 +290,7 @@ impl<'a> Scope<'a> {
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
         let value = match size {
-            // In nginx, 0 means no limit. RockNet always has a limit, so write a size that no body reaches.
+            // In nginx, 0 means no limit. RockNet always has a limit, so the size is one that no body reaches.
             "0" => Some("1024TiB".to_owned()),
             size => units::size(size),
         };

@@ -1,4 +1,5 @@
-//! Translates a `server` block to a host.
+//! Translates a `server` block to a host: a site with its names and listeners, which `hosts` joins with other hosts of
+//! the same names.
 
 mod returned;
 
@@ -47,9 +48,10 @@ pub(super) fn translate(
     let mut returned: Option<&Directive> = None;
     let mut rejects = None;
     let mut certbot = Vec::new();
-    // Alternatives under which the directives of rewriting apply: at first always, by one alternative without
-    // conditions. A `break` in an `if` adds conditions.
+    // Alternative sets of conditions under which nginx reaches the next `rewrite`, `if` or `return`: at first one set
+    // without conditions, which always holds. A `break` in an `if` adds conditions.
     let mut guard = vec![Vec::new()];
+    // A `rewrite` that redirects every path to HTTPS.
     let mut https_rewrite = None;
     for directive in TlsDraft::collect(block, http_tls) {
         let words = directive.words();

@@ -6,7 +6,8 @@ use crate::condition::{self, Condition, Conditions, of_equal, of_value};
 use crate::directive::Directive;
 use crate::value::Value;
 
-/// Returns the alternatives under which the block of an `if` applies; `None` if its test has no counterpart.
+/// Returns alternative sets of conditions for the test of an `if`: the block applies if all conditions of one set hold.
+/// Returns `None` if the test has no counterpart.
 pub(super) fn conditions(block: &Directive) -> Option<Vec<Conditions>> {
     let text = block.arguments.join(" ");
     let text = text.trim().strip_prefix('(')?.strip_suffix(')')?.trim();
@@ -16,7 +17,7 @@ pub(super) fn conditions(block: &Directive) -> Option<Vec<Conditions>> {
         return existence(subject, rest);
     }
     if rest.is_empty() {
-        // A variable alone: in nginx, its value is neither empty nor `0`.
+        // A variable alone is true in nginx if its value is neither empty nor `0`.
         let (map, name) = entry(subject)?;
         return Some(vec![vec![Condition::entry(map, &name, "~[^0]|..")]]);
     }
@@ -173,7 +174,7 @@ fn is_class_of_path(chars: &mut std::str::Chars<'_>) -> bool {
             None => return false,
             Some(']') => return true,
             Some('\\') => chars.next().is_some_and(|c| c != 'b' && is_escape_of_path(c)),
-            // The range of a letter and a digit contains `?`.
+            // The range from a digit to a letter, such as `9-A`, contains `?`.
             Some('-') => {
                 let next = chars.clone().next();
                 let is_range = |of: fn(&char) -> bool| before.as_ref().is_some_and(of) && next.as_ref().is_some_and(of);

@@ -13,7 +13,8 @@ use super::upstream::Upstreams;
 /// Named locations by name, such as `@app`.
 pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 
-/// Translates `try_files` to `try` and `fallback`. `is_for_all`: true if it applies to all paths of the settings.
+/// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with locations, which inherit its
+/// settings, and not its `try_files`.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,
@@ -108,8 +109,7 @@ fn fallback(last: &str) -> Option<String> {
     (!target.contains('$')).then_some(target)
 }
 
-/// Translates a named location, the last argument. Reads its back end last, because the other directives apply to it
-/// wherever they stand.
+/// Translates the named location `name`, the last argument of `try_files`.
 fn named_location<'a>(
     directive: &'a Directive,
     name: &str,
@@ -129,7 +129,8 @@ fn named_location<'a>(
     }
 }
 
-/// Reads the directives of a named location. Returns true if it has a back end.
+/// Reads the directives of a named location, its back end last, because the others apply to it wherever they stand.
+/// Returns true if it has a back end.
 fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Upstreams) -> bool {
     for inner in location.children() {
         let is_front = inner.is("rewrite") && inner.argument(1).starts_with("/index.php");

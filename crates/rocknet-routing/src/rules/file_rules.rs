@@ -6,8 +6,9 @@ use rocknet_proto::request::Request;
 use super::facts::{LookupError, RequestFacts};
 use super::{Action, Rule, RuleError, RuleOutcome, SERVICE_UNAVAILABLE};
 
-/// The rules of a site with `resolved`. They refuse a file regardless of the path by which it is requested: as the
-/// index of a folder, by `try` or `fallback`, or as a script that more of the path follows (`/index.php/more`).
+/// The rules of a site with `resolved`, such as `{ path = "/private/*", respond = 403, resolved = true }`. They refuse
+/// a file regardless of the path by which it is requested: as the index of a folder, by `try` or `fallback`, or as a
+/// script that more of the path follows (`/index.php/more`).
 #[derive(Debug)]
 pub struct FileRules(Box<[Rule]>);
 

@@ -5,8 +5,8 @@ use rocknet_proto::request::split_target;
 
 use super::{NoHost, RequestTarget, Triplets, UrlPart, is_path, is_sent_query, is_unreserved, push_encoded};
 
-/// Appends a value. No value can add a part to the URL, except that `{path}` and `{target}` keep their slashes, and
-/// `{query}` the structure of the query.
+/// Appends a value. No value can add a part to the URL, with three exceptions: `{path}` keeps its slashes, `{query}`
+/// keeps the structure of the query, and `{target}` in a path keeps both.
 ///
 /// # Errors
 ///

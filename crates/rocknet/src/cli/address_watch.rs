@@ -35,7 +35,7 @@ fn note(urls: &[String], with_code: bool) -> Option<String> {
     Some(note)
 }
 
-/// Returns true if a QR code is printed even without `--lan`.
+/// Returns true if `rocknet serve` prints a QR code even without `--lan`: standard output is a terminal.
 pub fn prints_code() -> bool {
     is_terminal(StandardStream::Output)
 }

@@ -187,8 +187,8 @@ fn add_site(options: &Options, name: &str, root: &Path, file: Option<&Path>) -> 
 }
 
 /// Returns the value of `root` for a folder named relative to the current folder. The value is relative if the folder
-/// is inside the folder of the configuration file, and absolute otherwise. A link is kept, because its target may
-/// change with the next release of the site.
+/// is inside the folder of the configuration file, and absolute otherwise. Symbolic links are not resolved, because
+/// their targets may change with the next release of the site.
 fn root_of_file(root: &Path, file: &Path) -> Result<String, Failure> {
     let absolute = search::resolved(root);
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::Sender;
 
 use super::event::Event;
 
-/// Interval between two checks. A check without a change mostly reads the times of a few folders only.
+/// Interval between two checks. If nothing has changed, most checks read only the times of a few folders.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Age of a folder's last change above which an equal time in a later check proves that the folder has not changed.

@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     loop {
         let streamed = options.target.stream(&request, show);
         if is_closed.get() {
-            // The reader of the output has seen enough (`rocknet logs -f | head`).
+            // The reader of the output has closed its pipe (`rocknet logs -f | head`).
             return Ok(());
         }
         streamed?;

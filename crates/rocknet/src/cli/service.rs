@@ -150,8 +150,8 @@ fn install(layout: &Layout, root: clap::Command) -> Result<Plan, Failure> {
         if !is_configured {
             // Makes `rocknet` the owner of a new configuration, so that `rocknet config` and the dashboard can edit it.
             // An existing folder, which `new` leaves out, keeps its owner, because the server must not be able to
-            // replace the files in it. If that owner is another account, it could put a link in place of the new file,
-            // so links are not followed.
+            // replace the files in it. If that owner is another account, the account could put a link in place of the
+            // new file, so links are not followed (`-h`).
             let new = &layout::CONFIGURATION_PATHS[usize::from(has_folder)..];
             plan.add_command(&[&["chown", "-h", "rocknet:rocknet"], new].concat());
             if has_folder {

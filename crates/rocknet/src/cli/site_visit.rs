@@ -22,7 +22,7 @@ const MAX_HEAD: u64 = 64 << 10;
 /// Requests the start page of a site. Returns an empty visit if the site has no URL of HTTP, such as a site on a Unix
 /// socket. `sockets`: listening sockets of the server.
 pub fn visit(site: &SiteSummary, sockets: &[ListeningSocket]) -> SiteVisit {
-    // The page behind HTTPS is the one that visitors see. A request in the clear may get only a redirect to it.
+    // Visitors see the page that is served over HTTPS. A request in the clear may get only a redirect to it.
     let url_of = |scheme: &str| site.urls.iter().find(|url| url.starts_with(scheme));
     let Some(url) = url_of("https://").or_else(|| url_of("http://")) else {
         return SiteVisit::default();

@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     shown
 }
 
-/// Prints a JSON object for each interval until the count or the reader of the output ends the command.
+/// Prints a JSON object for each interval until the count is reached or the reader of the output closes its pipe.
 fn print_samples(options: &Options, client: &mut Reconnecting<'_>) -> Result<(), Failure> {
     let mut before = query(client)?;
     let mut left = options.count;
@@ -64,7 +64,7 @@ fn print_samples(options: &Options, client: &mut Reconnecting<'_>) -> Result<(),
         let sample = Sample::between(&before, &now);
         let json = serde_json::to_string(&sample).map_err(|error| Failure::Failed(error.to_string()))?;
         match try_print(format_args!("{json}\n")) {
-            // The reader of the output has seen enough (`rocknet top --json | head`).
+            // The reader of the output has closed its pipe (`rocknet top --json | head`).
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             printed => printed.map_err(|error| Failure::Failed(format!("cannot write the output: {error}")))?,
         }

@@ -1,4 +1,4 @@
-//! Limits of requests: `limit` of a site or route.
+//! Limits of requests: `limit` of a site or route, such as `{ rate = "10/s", burst = 20 }` or `{ connections = 3 }`.
 
 use std::cell::OnceCell;
 use std::error::Error;
@@ -158,6 +158,7 @@ impl ActiveAmount {
             Amount::Bandwidth(_) => return ActiveAmount::Connections(u32::MAX),
         };
         let interval = limit.rate.interval().as_nanos() as u64;
+        // Number of requests that may come at once without waiting.
         let undelayed = match limit.excess {
             Excess::Immediate => limit.burst,
             Excess::Delayed { after } => after,
@@ -326,8 +327,8 @@ impl Excessive<'_> {
         let retry_after = self
             .retry_after_ns
             .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
-        // A key without placeholders limits the route as a whole. With too many requests in progress, the route is
-        // busy, and no client is at fault.
+        // A key without placeholders, such as `all`, limits the route as a whole. With too many requests in progress,
+        // the route is busy, and no client is at fault.
         let is_of_route = limit.key.is_constant();
         let status = match limit.amount {
             ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,

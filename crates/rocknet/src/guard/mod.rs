@@ -80,8 +80,8 @@ pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
     Ok(guards.into())
 }
 
-/// Returns true if a route with these settings needs no guard of its own. The guards that all routes of a site share,
-/// anonymity and login endpoints, exist only if a route of the site is not unguarded.
+/// Returns true if a route with these settings needs no guard of its own. If this is true for all routes of a site,
+/// the site has no guards: those that its routes share (anonymity, login endpoints) exist only with access control.
 pub fn is_unguarded(settings: &Settings) -> bool {
     let mut entries = EARLY_GUARDS.iter().chain(ACCESS_GUARDS);
     !entries.any(|entry| (entry.is_needed)(settings))

@@ -70,7 +70,7 @@ impl ActiveExchange {
                     pipeline::respond_from_entry(worker, of_handler, &entry, &request.view(), responder)
                 }));
                 match started {
-                    // The first context has the time at which the request began, and holds its places in limits.
+                    // The first context has the time at which the request began, and the values that guards keep.
                     Ok(started) => StartedExchange { context, ..started },
                     Err(_) => return respond_panicked(worker, info, context, responder),
                 }

@@ -36,8 +36,8 @@ impl ActiveExchange {
         }
     }
 
-    /// Returns true if client and handler may pause, each for up to the timeout of the handler: the response has begun,
-    /// or the request body channel permits pauses.
+    /// Returns true if client and handler may pause, each for up to the timeout of the handler. They may if the
+    /// response has begun, or if the handler permits pauses of the request body, as for a call of gRPC.
     fn may_pause(&self, channel: Option<&BodyChannel>) -> bool {
         self.is_sending() || channel.is_some_and(BodyChannel::may_pause)
     }

@@ -1,4 +1,5 @@
-//! Bandwidth that responses share: `bandwidth` of a limit with a `key`.
+//! Bandwidth that responses share: `bandwidth` of a limit with a `key`, as in
+//! `limit = { bandwidth = "2MiB/s", key = "{client.ip}" }`.
 
 use std::sync::Arc;
 

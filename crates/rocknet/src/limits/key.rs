@@ -1,4 +1,4 @@
-//! Key of a limit: requests with the same key count together.
+//! Key of a limit, such as `key = "{request.header.X-Api-Key}"`: requests with the same key count together.
 
 use rocknet_config::model::Limit;
 use rocknet_config::template::{Piece, Placeholder, Scope, Template, Values};
@@ -54,7 +54,7 @@ impl LimitKey {
                 }
             }
         }
-        // A key without placeholders has no values, and all requests count together by the hash of nothing.
+        // A key without placeholders, such as `all`, has no values. All requests count together by the hash of nothing.
         match is_empty && template.as_constant().is_none() {
             true => of_client(),
             false => hasher.finish(),

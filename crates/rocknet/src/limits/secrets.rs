@@ -1,4 +1,5 @@
-//! Secrets of the tables of clients, which a process passes to its successor.
+//! Secrets of the tables of clients, which count the use of limits, offences and wrong passwords. A process passes the
+//! secrets to its successor.
 
 use aws_lc_rs::rand;
 use rocknet_limit::KeySeed;

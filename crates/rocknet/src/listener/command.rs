@@ -36,7 +36,7 @@ pub enum WorkerCommand {
         /// Dropped once the worker has applied the command.
         applied: mpsc::Sender<()>,
     },
-    /// Closes the worker's own UDP socket, and uses this one instead, which belongs to a listener whose address covers
+    /// Closes the worker's own UDP socket, and uses this one instead. It belongs to a listener whose address covers
     /// that of the worker, as `*:443` covers `127.0.0.1:443`.
     ReplaceQuic(QuicSocket),
     /// Marks the heartbeat as received.

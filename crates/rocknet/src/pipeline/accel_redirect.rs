@@ -184,8 +184,8 @@ async fn locate(
     }
 }
 
-/// Returns the tree with the longest root that contains the file, compared by path names, and the path of the file in
-/// that tree; `None` if no root contains the file. May block on the disk.
+/// Returns the tree whose root contains the file, and the path of the file in that tree. Only path names are compared.
+/// Of several such trees, the one with the longest root is returned. `None` if there is none. May block on the disk.
 fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();
@@ -196,7 +196,7 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
             .find_map(|root| file.strip_prefix(root).ok())?;
         let inside = format!("/{}", rest.to_str()?);
         let path = match tree.place() {
-            // The place of an alias can be a single file of the folder.
+            // An alias can serve a single file of its folder, and then leads to no other file.
             Some(place) if !place.contains(&inside) => return None,
             _ => tree.of_site(&inside),
         };
@@ -204,7 +204,7 @@ fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> 
         Some((root.as_os_str().len(), (Arc::clone(tree), path)))
     };
     let found = trees.iter().filter_map(below).max_by_key(|(length, _)| *length);
-    found.map(|(_, place)| place)
+    found.map(|(_, tree_and_path)| tree_and_path)
 }
 
 /// Adds the fields of the application to the response for the file, except those that name or describe the file.

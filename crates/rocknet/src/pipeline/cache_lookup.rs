@@ -23,9 +23,11 @@ use crate::routing::RuleOutcome;
 use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
-/// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond: the method is
-/// another one, the cache has no usable entry, the entry is a script without a stored response, or a guard or the
-/// handler of the entry cannot decide at once. `site`: number of the requested site.
+/// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond. `site`: number of
+/// the requested site. The slow path has to respond in these cases:
+/// - the method is another one;
+/// - the cache has no usable entry, or the entry is a script without a stored response;
+/// - a guard or the handler of the entry cannot decide at once.
 #[inline]
 pub(super) fn lookup<F, R>(
     worker: &Rc<Worker>,

@@ -52,7 +52,7 @@ pub struct RequestContext {
     /// Copy of the request, set if a handler, the access log or a trace needs it. `None` if none of them does, or if
     /// the received bytes are not a request.
     pub request: Option<Rc<OwnedRequest>>,
-    /// Request as admitted at a further route, without the signature of its URL.
+    /// Request without the signature of its URL, if a guard of a further route (`further_routes.rs`) has verified it.
     pub admitted_request: OnceCell<Rc<OwnedRequest>>,
     /// Context with which the request was started again after a wait; it has the request as admitted and the user. The
     /// connection keeps only the context before the wait, which therefore refers to the later one.

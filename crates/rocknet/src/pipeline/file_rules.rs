@@ -1,4 +1,11 @@
 //! Rules with `resolved`: refuse a request because of the file that it leads to, such as the index of a folder.
+//!
+//! ```toml
+//! [[site."example.com".rule]]
+//! path = "*.php"      # with `resolved`, also refuses `/shop/`, whose index is `/shop/index.php`
+//! respond = 403
+//! resolved = true
+//! ```
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -56,8 +63,9 @@ pub(super) async fn enter(worker: &Worker, context: &RequestContext, path: &str)
     }
 }
 
-/// Applies the rules to each beginning of a path up to a slash, because each can be the path of the program, which is
-/// not known yet.
+/// Applies the rules to each beginning of a path that can be the path of the CGI program: for `/cgi-bin/a/b/c`, these
+/// are `/cgi-bin`, `/cgi-bin/a` and `/cgi-bin/a/b`. The program is looked up later. The rules were already applied to
+/// the whole path.
 ///
 /// # Errors
 ///

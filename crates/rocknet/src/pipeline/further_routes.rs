@@ -10,7 +10,7 @@ use super::context::RequestContext;
 use super::{file_rules, path_endpoints};
 use crate::endpoint::Endpoint;
 use crate::exchange::Exchange;
-use crate::files::cache::l1::CachedEntry as CachedPath;
+use crate::files::cache::l1::CachedEntry;
 use crate::files::entry::Entry;
 use crate::files::handler;
 use crate::files::tree::Tree;
@@ -67,8 +67,8 @@ async fn handle_guarded(
             handler::clear_unnameable_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
-                    // The rules were already applied to the path of the request. To a rewritten path, only the rules
-                    // after the rewrite apply (docs/rules.md).
+                    // The rules were already applied to `exchange.path`. If a rule has rewritten it, only the rules
+                    // after the rewrite were applied, as documented (docs/rules.md).
                     if *script.name != *exchange.path {
                         file_rules::enter(worker, context, &script.name).await?;
                     }
@@ -92,7 +92,7 @@ async fn handle_guarded(
         None => handler.handle(exchange).await,
     };
     if let HandlerOutput::Cached(entry) = &output
-        && let Some(cached) = entry.downcast_ref::<CachedPath>()
+        && let Some(cached) = entry.downcast_ref::<CachedEntry>()
     {
         context.set_user(enter_file(worker, &cached.tree, &cached.entry, context).await?.user);
     }

@@ -1,4 +1,5 @@
-//! Cookies that only guards need. Handlers get requests without them, and guards of further routes with them.
+//! Cookies that only guards need, such as the session of a login (`oidc`). Handlers get requests without these cookies.
+//! Guards of further routes (`further_routes.rs`) get requests with them.
 
 use std::sync::Arc;
 

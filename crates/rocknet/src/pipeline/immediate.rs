@@ -19,9 +19,11 @@ use crate::site::SiteRoutes;
 use crate::upgrade;
 use crate::worker::Worker;
 
-/// Returns the response of the route itself, for which the handler is not called: 404 for an `internal` route, a
-/// redirect, 400 if a redirect needs a host that the request does not have, or 501 for a tunnel if the handler accepts
-/// no tunnels. `values`: values of the request for placeholders.
+/// Returns the response of the route itself; `None` if the handler has to respond. `values`: values of the request for
+/// placeholders. The response is one of these:
+/// - 404 for an `internal` route;
+/// - a redirect of the route (`redirects`), or 400 if its target needs a host and the request has none;
+/// - 501 for a tunnel, if the handler accepts no tunnels.
 pub(super) fn route_response(
     endpoint: &Endpoint,
     request: &Request<'_>,

@@ -22,8 +22,8 @@ pub trait PipelineIo {
     /// if the head is the whole response.
     fn send(&mut self, head: &PreparedHeads, variant: Option<(&CachedEntry, &Variant)>);
 
-    /// Returns true if a response with a body of this length in memory is queued as a whole by one call, and is so
-    /// small that the system usually takes it at once. Its exchange then ends before the worker continues.
+    /// Returns true if a response with a body of this length in memory is queued as a whole by one call, and the system
+    /// usually takes it at once. Its exchange then ends before the worker continues, so it needs no permit of a limit.
     fn ends_at_once(&self, _body_length: u64) -> bool {
         false
     }
@@ -68,8 +68,8 @@ pub enum Outcome {
 pub struct StartedExchange {
     pub context: Rc<RequestContext>,
     pub state: ResponseState,
-    /// True if an HTTP/1 connection must be closed after the response: the request failed, or the rest of its body is
-    /// not read.
+    /// True if an HTTP/1 connection must be closed after the response: the request failed, the rest of its body is not
+    /// read, or the peer is banned.
     pub close: bool,
 }
 

@@ -58,8 +58,8 @@ pub(super) fn of_path_info<'p>(
 }
 
 /// Byte strings that back ends can treat as a slash: most back ends decode the whole path, and on Windows a backslash
-/// is a separator too. Each set is tried separately. If strings of another set were decoded at the same time, dot
-/// segments after them could hide the route that the first set leads to.
+/// is a separator too. Each set is tried separately, because each can lead to another route. The path `/a%2fx%5c..`
+/// becomes `/a/x%5c..` with the first set, and `/a/x/..`, which is `/a`, with the last.
 const OTHER_SLASHES: [&[&[u8]]; 3] = [
     &[b"%2F", b"%2f"],
     &[b"\\", b"%5C", b"%5c"],

@@ -1,4 +1,4 @@
-//! Determines the tree to which each path below a listed folder leads, for clients that were admitted to the folder.
+//! Decides which files a listing or an archive of a folder contains: those that each client of the folder may request.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -24,8 +24,8 @@ use crate::values;
 /// The files below a folder whose listing or archive was requested.
 ///
 /// A guard decides about the client, and not about the path. The client was admitted to the route of the folder, so
-/// paths of the same route need no further check, and neither do those of a route with the same restrictions or with
-/// none. Paths of routes with other restrictions are left out, even if their guards would admit the client.
+/// paths of this route need no further check. Neither do paths of a route with the same restrictions (`auth`, `limit`),
+/// or with none. Paths of routes with other restrictions are left out, even if their guards would admit the client.
 pub(super) struct ReachablePaths {
     snapshot: Arc<Snapshot>,
     /// Number of the site.
@@ -36,8 +36,8 @@ pub(super) struct ReachablePaths {
     tree: Arc<Tree>,
     /// Decoded path of the folder.
     folder: Arc<str>,
-    /// Path of the folder as the client sent it, before rules were applied; or the rewritten path, if the client sent a
-    /// path without a final slash.
+    /// Path of the folder as the client sent it, before rules were applied. If that path has no final slash, the
+    /// rewritten path.
     raw_folder: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl PathAccess for ReachablePaths {
         }
         let resolved = route::resolve(routes, request.path).ok()?;
         let endpoint = resolved.endpoint;
-        // The guards of the path with the other form of its slash check a request, too.
+        // A request for `/a` also has to pass the guards of a route for `/a/`, and the reverse.
         let toggled = routes.endpoint_with_toggled_trailing_slash(path);
         let is_sent = resolved.is_file_path
             && resolved.path == path
@@ -159,8 +159,8 @@ impl RequestFacts for FolderFacts<'_> {
     }
 }
 
-/// Value of the only placeholder that commonly selects a folder: the host. The others are empty, so that paths that
-/// depend on them are left out.
+/// Values for the placeholders of rules. Only `{host}` has a value, because no other placeholder commonly selects a
+/// folder. The others are empty, so that paths that depend on them are left out.
 struct FolderValues<'a>(&'a [u8]);
 
 impl Values for FolderValues<'_> {

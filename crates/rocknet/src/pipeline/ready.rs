@@ -1,7 +1,7 @@
 //! Ready responses: sends a response of the response cache again as it was sent before, and keeps responses for that.
 //!
-//! A ready response skips the phases from the route to the filters. They would have the same result, because they
-//! depend on the parts of the request that select the response, except for guards, which are called.
+//! A ready response skips the phases from the route to the filters. Their result would be the same, because they depend
+//! only on the parts of the request that select the response. Guards are the exception, so they are called.
 
 use std::rc::Rc;
 use std::sync::Arc;

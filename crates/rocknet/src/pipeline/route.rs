@@ -62,11 +62,12 @@ pub(super) fn resolve_or_root<'a>(routes: &'a SiteRoutes, raw: &[u8]) -> &'a Arc
     }
 }
 
-/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. If they depend on
-/// files whose existence is not known yet, or on values that are not known here, returns the largest limit of all
-/// routes of the site. The limit of the route itself applies later, when the route is known. For an unknown site, which
-/// has no routes, returns the limit of the server. `site`: number of the site. `peer`: peer of the connection.
-/// `is_secure`: true if the connection uses TLS.
+/// Returns the maximum size of a request body in bytes: the limit of the route that the rules select. `site`: number of
+/// the site. `peer`: peer of the connection. `is_secure`: true if the connection uses TLS.
+///
+/// The rules may depend on files whose existence is not known yet, or on placeholders, whose values are not known here.
+/// The result is then the largest limit of all routes of the site, and the limit of the route itself applies once the
+/// route is known. An unknown site has no routes, so the result is the limit of the server.
 pub fn body_limit(
     config: &WorkerConfig,
     site: Option<u32>,

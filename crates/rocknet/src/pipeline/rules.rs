@@ -86,7 +86,8 @@ fn push_markup(value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends a value for a string of JSON or JavaScript, without its quotes. Bytes that are not UTF-8 become the
-/// replacement character. `<` and the other quotes of JavaScript are escaped too.
+/// replacement character. `<` is escaped too, so that `</script>` does not end a script. `'`, `` ` `` and `$` are
+/// escaped for the other kinds of strings in JavaScript.
 fn push_json(value: &[u8], out: &mut Vec<u8>) {
     for char in String::from_utf8_lossy(value).chars() {
         match char {

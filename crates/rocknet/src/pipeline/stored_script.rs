@@ -51,7 +51,7 @@ where
         .tree
         .as_ref()
         .is_some_and(|tree| Arc::ptr_eq(tree, &cached.tree));
-    // Programs have other guards (`file_rules::enter_programs`), and no such entry.
+    // A CGI program never has such an entry. It is also checked by other guards (`file_rules::enter_programs`).
     if !is_own || path != &*cached.path || cached.tree.is_program(&resolved.path) {
         return None;
     }

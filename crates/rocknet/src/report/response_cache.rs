@@ -19,7 +19,7 @@ pub fn response_cache(responses: &Responses, metrics: &Metrics) -> ResponseCache
             bytes: disk.size,
             hits: disk.hits,
         }),
-        // Read first, because the workers count further hits meanwhile.
+        // Read before `hits`, which includes them, because the workers count further hits meanwhile.
         ready_hits: metrics.sum(|worker| worker.ready_hits.get()),
         hits: sum(Counted::Hit),
         stale: sum(Counted::Stale),

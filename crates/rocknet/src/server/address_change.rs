@@ -22,9 +22,10 @@ pub(super) struct RemovedAddresses<'s> {
 }
 
 impl RemovedAddresses<'_> {
-    /// Returns duplicates of the sockets that are bound to the addresses in `new`. There are such sockets if an earlier
-    /// configuration contained the address, or if its port is one that the kernel chose for a removed address with port
-    /// 0. If the new workers had only their own sockets, the kernel would also send clients to these older sockets.
+    /// Returns duplicates of the sockets that are bound to the addresses in `new`. Such sockets exist if an earlier
+    /// configuration contained the address. They also exist if it contained port 0, and the kernel chose the port of
+    /// the new address. If the new workers had only sockets of their own, the kernel would also send clients to these
+    /// older sockets.
     pub fn sockets_for(&self, new: &[Address]) -> io::Result<AdoptedSockets> {
         let mut adopted = AdoptedSockets::default();
         for address in new {

@@ -46,6 +46,7 @@ impl Server {
         // It also waits for the stored responses on disk. Requests in progress may still change resources, and their
         // changes must be recorded before the other process sends these responses.
         self.shared.registries.responses.release_disk_after(DISK_RELEASE);
+        // From now on, bans that begin in this process are passed to the other process.
         self.shared.registries.bans.begin_passing();
         let times = StopTimes::of_drain(self.snapshot().config.limits.upgrade_drain);
         self.end(times)
@@ -151,9 +152,9 @@ impl Server {
     }
 
     /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
-    /// Workers of the addresses `unused` are left out, because no other process reads their sockets. Workers of a
-    /// removed address are included if an address that is not left out equals or covers it, because they may then read
-    /// the same sockets. Returns when all workers have applied the change, or after one second.
+    /// Workers of the addresses `unused` are left out, because no other process reads their sockets. A listener whose
+    /// address was removed is included if the address of an included listener equals or covers it. Its workers may then
+    /// read the same sockets. Returns when all workers have applied the change, or after one second.
     pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         let state = self.state();

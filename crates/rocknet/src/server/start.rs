@@ -44,7 +44,8 @@ pub trait StartHooks {
         None
     }
 
-    /// Returns the secrets of the tables of clients of a previous process; `None` to create new ones. Called once.
+    /// Returns the secrets of the tables of clients (limits, offences, wrong passwords) of a previous process; `None`
+    /// to create new ones. Called once.
     fn limit_secrets(&mut self) -> Option<LimitSecrets> {
         None
     }

@@ -29,7 +29,7 @@ pub(super) enum OptionalMessage {
     TicketSecrets(SecretBytes),
     /// Sessions that a site has stored for early data. Once they are sent, they are in the new process only.
     Sessions(SiteSessions),
-    /// Encoded secrets of the tables of clients.
+    /// Encoded secrets of the tables of clients (limits, offences, wrong passwords).
     LimitSecrets(SecretBytes),
     /// The tables of clients, in a file whose descriptor comes with the message.
     Limits,

@@ -46,7 +46,7 @@ struct Received {
     control: AdoptedSockets,
     /// `None` if the old process has sent no secrets in a version that this program knows.
     ticket_secrets: Option<TicketSecrets>,
-    /// Secrets of the tables of clients; `None` as for `ticket_secrets`.
+    /// Secrets of the tables of clients (limits, offences, wrong passwords); `None` as for `ticket_secrets`.
     limit_secrets: Option<LimitSecrets>,
     /// Helper that starts programs as other accounts; `None` if the old process has none.
     helper: Option<OfferedHelper>,

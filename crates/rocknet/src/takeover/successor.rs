@@ -53,7 +53,7 @@ pub struct Offer {
     pub helper: Option<OfferedHelper>,
     /// Encoded secrets of session tickets.
     pub ticket_secrets: Zeroizing<Vec<u8>>,
-    /// Encoded secrets of the tables of clients.
+    /// Encoded secrets of the tables of clients (limits, offences, wrong passwords).
     pub limit_secrets: Zeroizing<Vec<u8>>,
     /// True if this process was started as root, and has dropped root's rights because its configuration had no
     /// scripts. The new process must not run scripts either, because they would run as the account of the server.

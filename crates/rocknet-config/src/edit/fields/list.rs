@@ -5,8 +5,9 @@
 
 use toml_edit::{Array, Value};
 
-/// Replaces the elements of a list. `elements`: texts, each with its TOML. An old element whose text is also in
-/// `elements`, after the previous kept element, keeps its spelling. All comments stay, even those of removed elements.
+/// Replaces the elements of a list. `elements`: texts, each with its TOML. An old element keeps its spelling, such as
+/// its quotes, if its text occurs in `elements` after that of the previous kept element. All comments stay, even those
+/// of removed elements.
 ///
 /// # Errors
 ///

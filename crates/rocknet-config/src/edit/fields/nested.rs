@@ -47,8 +47,9 @@ impl Editor {
         }
     }
 
-    /// Sets the file with the users of a site, beside the users in the configuration. An empty text removes it, and
-    /// without users the whole table, because its other settings have no effect.
+    /// Sets the file with the users of a site, beside the users in the configuration. An empty text removes the file.
+    /// If the table then has neither users nor another way of authentication, the whole table is removed, because its
+    /// other settings have no effect.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// Fails if clients are authenticated in another way, such as by passwords. Both keys in one table would turn the
-    /// users into keys of the authority.
+    /// Fails if clients are authenticated in another way, such as by passwords. With `forward` beside them, the users
+    /// of `auth = { ann = "…" }` would be read as keys of the long form.
     pub(super) fn set_authority(&mut self, site: &str, url: &str) -> Result<(), EditError> {
         let path = ["site", site, "auth", "forward"];
         let auth = self.table(&path[..3]);

@@ -1,4 +1,5 @@
-//! Parses `redirects`, `cookie_paths` and `cookie_domains` of a proxy: pairs of an address and its replacement.
+//! Parses `redirects`, `cookie_paths` and `cookie_domains` of a proxy: pairs of an address and its replacement, such as
+//! `redirects = { "http://app.internal:8080/two/" = "/two/" }`.
 
 use crate::context::Check;
 use crate::file::{Entry, Table, Value};
@@ -150,7 +151,7 @@ fn text_error(text: &str) -> Option<PairError> {
     let is_variable = text.contains(['$', '{', '}']);
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>^`|".contains(&byte);
     let help = match is_variable {
-        // nginx: `$scheme://$host/`.
+        // Replacements for nginx often begin with `$scheme://$host/`.
         true => "write the path alone: a redirect to a path leads to the host that the client requested",
         false => "percent-encode it",
     };

@@ -1,8 +1,11 @@
-//! Directives of rewriting, as they are read.
+//! Collects the directives of `mod_rewrite`: each `RewriteRule` with the conditions before it.
 
 use crate::directive::Directive;
 
-/// Directives of rewriting of one host or folder.
+/// Directives of `mod_rewrite` of one host or `.htaccess`.
+///
+/// They may also stand in a section for the root: one that applies to the whole site, such as
+/// `<Directory "/var/www">` with the `DocumentRoot` `/var/www`.
 #[derive(Default)]
 pub struct RewriteBlock {
     pub rules: Vec<RewriteRule>,
@@ -26,12 +29,14 @@ pub struct RewriteBlock {
 pub struct RewriteRule {
     pub conditions: Vec<Directive>,
     pub directive: Directive,
+    /// True for a rule of a folder, which matches paths without the slash at their beginning.
     pub is_in_folder: bool,
     is_in_section: bool,
 }
 
 impl RewriteBlock {
-    /// Reads a directive of a section for the root. Returns false if it does not concern rewriting.
+    /// Reads a directive of a section for the root, whose rules are those of a folder. Returns false if it does not
+    /// concern rewriting.
     pub fn read_in_section(&mut self, directive: &Directive) -> bool {
         let is_in_folder = std::mem::replace(&mut self.is_in_folder, true);
         self.is_in_section = true;
@@ -41,7 +46,7 @@ impl RewriteBlock {
         is_read
     }
 
-    /// Returns true if the rule has no effect in Apache.
+    /// Returns true if `RewriteEngine off` turns the rule off.
     pub fn is_off(&self, rule: &RewriteRule) -> bool {
         match rule.is_in_section {
             true => self.is_off_in_section,

@@ -1,4 +1,4 @@
-//! Front controllers, and rules that change no path.
+//! Translates front controllers, and rules with the target `-`, which change no path.
 
 use crate::document::Notes;
 use crate::hosts::HostDraft;
@@ -10,8 +10,8 @@ use super::super::rule_path::RulePath;
 use super::super::test;
 use super::block::{RewriteRule, is_about_files};
 
-/// Translates a rule that changes no path: it sets a variable, or ends the rules. Returns false if it has no
-/// counterpart.
+/// Translates a rule that changes no path: it sets a variable, or ends the rules for its requests. `precedes_refusal`:
+/// true if a later rule refuses requests. Returns false if the rule has no counterpart.
 pub(super) fn pass_through(
     rule: &RewriteRule,
     path: &RulePath<'_>,
@@ -31,6 +31,8 @@ pub(super) fn pass_through(
         }
         return is_needless;
     }
+    // `RewriteRule ^index\.php$ - [L]` keeps Apache from rewriting the front controller again. Before a refusal, it is
+    // translated like any other exception, because it also keeps `/index.php` from being refused.
     let is_front = matches!(
         path.expression.as_str(),
         "^index\\.php$" | "^index.php$" | "^/index\\.php$"
@@ -43,7 +45,7 @@ pub(super) fn pass_through(
         return true;
     }
     let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
-    // A wider exception would keep later rules from refusing further requests.
+    // A wider exception would also keep later rules from refusing requests that the original rule does not except.
     let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
@@ -58,7 +60,8 @@ pub(super) fn pass_through(
     true
 }
 
-/// Translates a front controller, such as `RewriteRule . /index.php [L]`. Returns false if its target is not a file.
+/// Translates a front controller, such as `RewriteRule . /index.php [L]`, to `fallback`. Returns false if the last name
+/// of its target has no ending, so that it may not be a file.
 pub(super) fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
     let directive = &rule.directive;
     let target = target.replace("%{ENV:BASE}", base);

@@ -8,7 +8,8 @@ use crate::value::Value;
 /// Statuses of errors for which a page is set if `handle_errors` names none.
 const ERRORS: [&str; 7] = ["400", "403", "404", "410", "500", "502", "503"];
 
-/// Translates `handle_errors` with a page for all statuses, or for each.
+/// Translates `handle_errors` with a rewrite to one page for all statuses, or to a page for each, such as
+/// `rewrite * /{err.status_code}.html`.
 pub(super) fn handle_errors(directive: &Directive, statuses: &[&str], site: &mut Site) {
     let rewrites = |child: &&Directive| child.is("rewrite");
     let mut targets = directive.children().iter().filter(rewrites).map(|child| child.words());

@@ -1,4 +1,4 @@
-//! The location of an authority: its URL, and the fields that it sets.
+//! The location of an authority, such as `/auth` for `auth_request /auth`: its URL, and the fields that it sets.
 
 use crate::directive::Directive;
 use crate::document::Notes;
@@ -89,8 +89,8 @@ fn may_match(expression: &str, case: CaseMode, path: &str) -> bool {
     compiled(expression, case).is_none_or(|regex| regex.matches(path.as_bytes()))
 }
 
-/// Notes fields that the location of an authority sets, and that RockNet does not send with these values. A client can
-/// send such a field itself.
+/// Notes fields that the location of an authority sets, and that RockNet does not send with these values. The authority
+/// then gets the value of the client, if the client sends such a field.
 pub(super) fn note_fields(location: &Directive, url: &str, server: &Directive, notes: &mut Vec<Note>) {
     let mut found = Vec::new();
     // A location without such a directive inherits those of the server.
@@ -115,7 +115,7 @@ pub(super) fn note_fields(location: &Directive, url: &str, server: &Directive, n
         }
     }
     for note in found {
-        // Several places may have the same authority.
+        // Several locations may have the same authority, so the note may exist already.
         if !notes.contains(&note) {
             notes.push(note);
         }

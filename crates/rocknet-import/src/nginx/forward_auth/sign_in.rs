@@ -1,4 +1,4 @@
-//! The page for clients that have to sign in, by `error_page 401`.
+//! Translates the page for clients that have to sign in: `error_page 401 = @sign_in`.
 
 use rocknet_config::model::SignIn;
 use rocknet_config::template;
@@ -15,9 +15,10 @@ pub(super) fn is_for_unauthorized(directive: &Directive) -> bool {
 }
 
 /// Returns the value of `sign_in` for the page of status 401, and true if nginx sends the page without a redirect.
-/// Returns `None` if there is no counterpart, or if the page is one of `errors`.
+/// Returns `None` if there is no counterpart, or if the page becomes an entry of `errors` instead.
 pub(super) fn sign_in(page: &Directive, server: &Directive, variables: &Variables) -> Option<(String, bool)> {
     let (target, words) = page.arguments.split_last()?;
+    // `error_page 401 =302 $url`, with a field of the authority's response in `$url`.
     if let Some(field) = variables.fields.get(target) {
         return (field == "location").then(|| (SignIn::LOCATION.to_owned(), false));
     }
@@ -40,6 +41,7 @@ pub(super) fn sign_in(page: &Directive, server: &Directive, variables: &Variable
         Some(status) if is_redirect(status) => Some((translated(target, variables)?, false)),
         None if target.contains("://") => Some((translated(target, variables)?, false)),
         None => None,
+        // `error_page 401 = /oauth2/sign_in`.
         Some(_) => {
             let page = translated(target, variables)?;
             let location = location_of(target, server);

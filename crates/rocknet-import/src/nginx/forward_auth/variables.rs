@@ -5,23 +5,25 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::directive::Directive;
 
-/// Fields of the authority that are not part of an identity.
+/// Fields of the authority's response that are for clients. All others are fields of the identity, which applications
+/// get.
 pub(super) const NO_IDENTITY: [&str; 3] = ["set_cookie", "location", "www_authenticate"];
 
 /// Variables that a server sets.
 pub(super) struct Variables {
-    /// Texts of `set`, by variable with its `$`.
+    /// Values of `set`, by variable with its `$`.
     pub texts: HashMap<String, String>,
-    /// Fields of the authority's response as in `$upstream_http_…`, by variable with its `$`.
+    /// Fields of the authority's response, by variable with its `$`: `x_user` for `$upstream_http_x_user`.
     pub fields: HashMap<String, String>,
     /// Variables of other values of the authority's response.
     pub others: BTreeSet<String>,
 }
 
 impl Variables {
-    /// Collects the variables of a server. With several values, a variable of `set` is left out, and one of
-    /// `auth_request_set` is among the others.
+    /// Collects the variables of a server. If several directives give a variable different values, `texts` and `fields`
+    /// do not have it; it is in `others` if the directive is `auth_request_set`.
     pub fn collect(server: &Directive) -> Variables {
+        // Values by variable, and by true for `auth_request_set`; `None` for different values.
         let mut all: HashMap<(bool, String), Option<String>> = HashMap::new();
         let mut directives = Vec::new();
         flatten(server, &mut directives);
@@ -56,12 +58,12 @@ impl Variables {
         variables
     }
 
-    /// Replaces the variables of a text that `set` gives a text.
+    /// Replaces the variables of a text that `set` gives a value.
     pub fn expand(&self, text: &str) -> String {
         replace(text, |name| self.texts.get(name).cloned())
     }
 
-    /// Returns the fields of the identity, as in variables, in alphabetical order.
+    /// Returns the fields of the identity in the form of variables, such as `x_user`, in alphabetical order.
     pub fn identity(&self) -> BTreeSet<&str> {
         let all = self.fields.values().map(String::as_str);
         all.filter(|field| !NO_IDENTITY.contains(field)).collect()

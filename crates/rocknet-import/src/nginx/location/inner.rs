@@ -11,9 +11,11 @@ use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
 use crate::value::Value;
 
-/// Translates PHP, or the refusal of every request, of a location with a regular expression inside another one. Without
-/// PHP, its scripts would be sent as files. Anything else gets a note. `nested::flatten` has moved all other inner
-/// locations out. `patterns`: patterns of the outer location.
+/// Translates a location with a regular expression inside another one: `location /a/ { location ~ \.php$ { … } }`.
+///
+/// Two forms have a counterpart. A location for PHP becomes the key `php` of the outer location, because scripts would
+/// otherwise be sent as files. A location that refuses every request becomes a rule. Any other location gets a note.
+/// `patterns`: patterns of the outer location.
 pub(super) fn translate(
     directive: &Directive,
     patterns: &[String],
@@ -76,8 +78,10 @@ fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(Str
         return Some((compiled(expression)?, None));
     }
     // nginx searches the whole path, so a match may begin in the prefix, as a match of `/b/x` in a location `/a/b/`.
+    // In this case, the expression itself is the pattern, and the paths outside of the prefix are exceptions.
     let flag = if case == CaseMode::Ignored { "*" } else { "" };
     let start = literal(&format!("~{flag}^{expression}"));
+    // True if a match may begin where `rest`, the end of the prefix, begins.
     let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);
     let mut ends = base.char_indices().map(|(at, _)| &prefix[at..]);
     if start.is_empty() || expression.starts_with('^') || ends.any(begins_in) {

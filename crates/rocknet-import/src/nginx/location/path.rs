@@ -1,4 +1,5 @@
-//! Translates the directives of a location that change paths: prefixes of applications, and folders elsewhere.
+//! Translates the directives of a location that change paths: `alias`, and those that remove the prefix of the location
+//! before `proxy_pass`.
 
 use super::super::area::LocationArea;
 use super::super::place::{LocationMatch, Locations, matched};
@@ -58,7 +59,8 @@ pub(super) fn add_slash(location: &Directive, patterns: &[String], locations: &L
     }
 }
 
-/// Translates the path of `proxy_pass`, which replaces the prefix of the location.
+/// Translates the path of `proxy_pass`, which replaces the prefix of the location: `location /api/ { proxy_pass
+/// http://b/; }` forwards `/x` for `/api/x`. Any other path than `/` or the prefix itself gets a note.
 pub(super) fn strip(location: &Directive, path: &str, patterns: &[String], scope: &mut Scope<'_>) {
     let prefix = patterns.iter().find_map(|pattern| pattern.strip_suffix("/*"));
     match (prefix, path) {

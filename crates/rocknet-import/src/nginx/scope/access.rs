@@ -58,8 +58,8 @@ impl<'a> Scope<'a> {
         is_access
     }
 
-    /// Adds the access control and authentication of a named location. nginx applies them in addition to those of the
-    /// place itself, which it applies first. So they restrict the place, and never open it.
+    /// Adds the access control and authentication of a named location. nginx applies them after those of the place with
+    /// `try_files`, which is this level. So they restrict the place, and never open it.
     fn finish_named(&mut self, containing: Option<&Scope<'a>>) {
         let named = std::mem::take(&mut self.named);
         let is_off = |d: &Directive| d.argument(0) == "off" && matches!(d.name.as_str(), "auth_basic" | "auth_request");
@@ -102,7 +102,7 @@ impl<'a> Scope<'a> {
         }
         let in_order = |mut all: Vec<&Directive>| {
             all.retain(|d| !d.is("satisfy"));
-            // The order of `allow` and `deny` matters.
+            // The order of `allow` and `deny` matters, so the sort keeps it. Other directives are sorted by name.
             all.sort_by_key(|d| (!d.is("allow") && !d.is("deny")).then(|| d.name.clone()));
             let texts = all.into_iter().map(|d| (d.name.clone(), d.arguments.clone()));
             texts.collect::<Vec<_>>()

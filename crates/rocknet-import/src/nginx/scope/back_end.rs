@@ -23,8 +23,9 @@ impl<'a> Scope<'a> {
         params::effective(&self.params, &self.outer_params)
     }
 
-    /// Reads the directives of the named location that takes the place of this level. `read`: reads them. A named
-    /// location inherits the parameters of the server, and not those of the location with `try_files`.
+    /// Calls `read`, which reads the directives of a named location into this level, the one with `try_files`. During
+    /// the call, the parameters are those of the named location, which inherits those of the server, and not those of
+    /// the location with `try_files`.
     pub fn read_named(&mut self, read: impl FnOnce(&mut Scope<'a>)) {
         let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
         if self.level == ConfigLevel::Server {

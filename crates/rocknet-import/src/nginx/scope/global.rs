@@ -1,4 +1,4 @@
-//! Translates directives whose settings RockNet has for the whole server only.
+//! Translates directives whose settings RockNet has for all sites together only, in global tables.
 
 use super::{ConfigLevel, Scope};
 use crate::directive::Directive;
@@ -22,7 +22,7 @@ fn header_size(number: &str, size: &str) -> Option<Value> {
 }
 
 impl Scope<'_> {
-    /// Reads a directive. Returns false if it has no setting of the whole server.
+    /// Reads a directive. Returns false if it has no setting in a global table.
     pub(super) fn read_global(&mut self, directive: &Directive, words: &[&str]) -> bool {
         let time = words.first().and_then(|time| units::duration_of(time)).map(Value::Text);
         let (table, key, value) = match (directive.name.as_str(), words, time) {
@@ -65,8 +65,8 @@ impl Scope<'_> {
         true
     }
 
-    /// Moves the settings of the whole server to the global tables. Lists are joined; of other settings, the first one
-    /// stays.
+    /// Moves the settings of [`Scope::read_global`] to the global tables. Lists are joined. Of other values of a key,
+    /// the first one stays.
     pub fn move_globals(&mut self, document: &mut Document) {
         for (table, key, value, line) in std::mem::take(&mut self.globals) {
             let table = document.table(table);

@@ -12,8 +12,8 @@ use crate::units;
 use crate::value::Value;
 
 impl<'a> Scope<'a> {
-    /// Removes the fields of `proxy_hide_header` from responses, those of `http` if the server names none. A field that
-    /// the server adds stays, because it replaces that of the upstream.
+    /// Removes the fields of `proxy_hide_header` from the responses of a server. A server without this directive
+    /// inherits those of `http`. A field that the server adds stays, because it replaces that of the upstream.
     pub fn remove_hidden(&mut self, shared: &Scope<'_>) {
         let own = std::mem::take(&mut self.hidden);
         let names = if own.is_empty() { &shared.hidden } else { &own };

@@ -38,14 +38,15 @@ pub(super) fn answers_all(returned: &Directive, server: &Directive, host: &HostD
     is_translated && !before.any(|d| ends(d) || d.is("if") && d.children().iter().any(ends))
 }
 
-/// Translates a `return` outside of locations, which applies to every path of the server. `guard`: alternatives under
-/// which nginx reaches it.
+/// Translates a `return` outside of locations, which applies to every path of the server. `guard`: alternative sets of
+/// conditions, one of which must hold for nginx to reach it.
 pub(super) fn return_from_server(directive: &Directive, guard: &[Conditions], host: &mut HostDraft) {
     if host.site.settings.restricts() && directive.argument(0) != "403" {
         let message = "the access control of the site applies first, and nginx returns without it";
         host.site.differs(directive, message);
     }
-    // `Site::order_rules` removes `last` if refusals of locations follow.
+    // True for a `rewrite` that ends the evaluation in nginx, and whose `last` `Site::order_rules` has removed, because
+    // rules of locations follow.
     let is_past = |rule: &SiteRule| {
         let ends = [" last", " break"].iter().any(|flag| rule.directive.ends_with(flag));
         rule.has("rewrite") && rule.stage == RuleStage::Site && ends && !rule.has("last")
@@ -116,8 +117,8 @@ pub(super) fn redirect_all(directive: &Directive, to: &HttpsRedirect, host: &mut
     host.site.redirect("/*", &target, to.status, directive.line);
 }
 
-/// Translates the redirects of certbot: an `if` for each name, then `return 404`. `certbot` holds each `if` with its
-/// name and status; `returned` is the `return` after them.
+/// Translates the redirects of certbot: `if ($host = a.example) { return 301 https://$host$request_uri; }` for each
+/// name, then `return 404`. `certbot` holds each `if` with its name and status; `returned` is the `return` after them.
 pub(super) fn https_by_certbot(
     certbot: &[(&Directive, &str, u64)],
     returned: Option<&Directive>,

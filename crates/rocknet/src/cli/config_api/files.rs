@@ -115,7 +115,7 @@ fn defining_each<'f>(
             let path = path.as_ref();
             // Every file may have sites, so the table `site` alone does not identify the file of a site.
             let least = if path.first() == Some(&"site") { 2 } else { 1 };
-            // A text without the name is not parsed, because there may be thousands of files.
+            // A text without the name of the site or section is not parsed, because there may be thousands of files.
             if !path.get(least - 1).is_some_and(|name| text.contains(name)) {
                 continue;
             }

@@ -234,7 +234,7 @@ fn problem(certificate: &CertificateSummary, now: u64, is_running: bool) -> Opti
     let lifetime = certificate.not_after.saturating_sub(certificate.not_before);
     let days_of_lifetime = i64::try_from(lifetime).unwrap_or(i64::MAX) / DAY;
     let expires_soon = match source.as_str() {
-        // A certificate of a few days is renewed late in its life.
+        // A certificate with a lifetime of a few days is renewed late in it, so only its last quarter is reported.
         "files" => days <= FILE_DAYS.min(days_of_lifetime / 4),
         _ => days < days_of_lifetime / RENEWAL_SHARE,
     };

@@ -28,7 +28,7 @@ pub(super) fn check(_: &DoctorFacts<'_>) -> Vec<Check> {
     let built = env::current_exe()
         .and_then(fs::metadata)
         .and_then(|found| found.modified());
-    if let Some(check) = built.ok().and_then(|built| is_behind(SystemTime::now(), built)) {
+    if let Some(check) = built.ok().and_then(|built| check_date(SystemTime::now(), built)) {
         return vec![check];
     }
     vec![match clock_sync() {
@@ -42,7 +42,7 @@ pub(super) fn check(_: &DoctorFacts<'_>) -> Vec<Check> {
 }
 
 /// Reports a clock that shows a time before the program was built.
-fn is_behind(now: SystemTime, built: SystemTime) -> Option<Check> {
+fn check_date(now: SystemTime, built: SystemTime) -> Option<Check> {
     (now + FILE_TOLERANCE < built).then(|| {
         let found = "shows a time before this program was built, so certificates count as not valid yet: set the date, \
                      and switch the time service on";
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn a_time_before_the_program_was_built_is_wrong() {
         let built = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
-        assert!(is_behind(built - FILE_TOLERANCE, built).is_none());
-        let check = is_behind(built - FILE_TOLERANCE - Duration::from_secs(1), built).expect("it is behind");
+        assert!(check_date(built - FILE_TOLERANCE, built).is_none());
+        let check = check_date(built - FILE_TOLERANCE - Duration::from_secs(1), built).expect("it is behind");
         assert_eq!(check.code, "clock-behind");
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn repair(checks: &[Check], yes: bool, quiet: bool) -> Vec<Repair> {
     repairs
 }
 
-/// Asks whether to carry out a repair. Anything but yes means no.
+/// Prints a question about a repair, and returns true if the answer is yes.
 fn is_confirmed(fix: &Fix) -> bool {
     print(format_args!("{}? [y/N] ", printable(&fix.action)));
     let answer = read_line(&mut io::stdin().lock(), MAX_ANSWER).unwrap_or_default();

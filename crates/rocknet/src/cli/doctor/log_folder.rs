@@ -1,6 +1,7 @@
-//! Remedy for logs that the account of the server cannot write: gives it the folder, if the folder holds nothing else.
+//! Remedy for logs that the account of the server cannot write: makes the account the owner of the folder, if the
+//! folder holds nothing but logs.
 //!
-//! The folder may be below one of a user, who can rename entries at any moment. Therefore every step works on an open
+//! A folder above it may belong to a user, who can rename entries at any moment. Therefore every step works on an open
 //! descriptor and follows no symbolic link.
 
 use std::ffi::OsStr;

@@ -30,7 +30,7 @@ pub(super) struct ProgramStart<'a> {
     pub(super) config: &'a Config,
     /// Process that this one replaces in an upgrade.
     pub(super) predecessor: Option<&'a Predecessor>,
-    /// Sockets of the service manager.
+    /// Sockets that the service manager has passed.
     pub(super) sockets: InheritedSockets,
     /// Limits to set; `None` once they are set.
     pub(super) sandbox: Option<SandboxPlan>,

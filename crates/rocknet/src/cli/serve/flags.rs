@@ -86,7 +86,7 @@ impl SiteFlags {
                 site.settings.browse = None;
             }
             if self.cors {
-                // A developer wants requests with the cookies of the application to work from any port.
+                // During development, requests with the cookies of the application have to work from any port.
                 site.settings.cors = Some(Cors {
                     credentials: true,
                     ..Cors::default()

@@ -1,4 +1,5 @@
-//! Fields that describe the request of a client to an authority.
+//! Header fields of the request to an authority (`auth = { forward = "…" }`): those that describe the client's request,
+//! and those of the client that are left out.
 
 use std::io::Write;
 
@@ -9,9 +10,9 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use crate::proxy::write_without_dots;
 use crate::values;
 
-/// Fields of the client that are not sent to the authority. The request has no body and offers no other protocol, and
-/// its response must be neither a part nor a confirmation of something that the client has. The other names are those
-/// of [`description`].
+/// Fields of the client that are not sent to the authority. The request to the authority has no body and offers no
+/// other protocol. The fields of ranges and conditions are left out, so that they do not change the status of its
+/// response. The last five names are those of [`description`], which the client must not set.
 pub(super) const NOT_SENT: [&str; 20] = [
     "Content-Encoding",
     "Content-Length",

@@ -1,5 +1,5 @@
-//! End of a login: the provider has redirected the browser back, with a code that is exchanged for the claims of the
-//! user.
+//! End of a login by OpenID Connect: the provider has redirected the browser back with a code, which is exchanged for
+//! the claims of the user.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,7 +71,8 @@ impl From<ProviderFailure> for LoginError {
     }
 }
 
-/// Responds to a request for the callback path of one or several OpenID Connect clients of the site.
+/// Responds to a request for the callback path of one or several OpenID Connect clients of the site. The admission is
+/// always an `Err` with the response, even after a login, so that no handler responds.
 pub(super) fn respond(
     clients: &[&Arc<OidcClient>],
     scope: &RequestScope<'_>,
@@ -120,7 +121,7 @@ pub(super) fn respond(
     }))
 }
 
-/// Adds the fields of responses whose address has a code.
+/// Adds the fields that keep the URL of a callback secret, because the URL contains the code.
 fn private(response: Response) -> Response {
     uncached(response).with("Referrer-Policy", "no-referrer")
 }

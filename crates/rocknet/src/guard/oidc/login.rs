@@ -1,4 +1,4 @@
-//! Beginning of a login: the redirect to the provider.
+//! Beginning of a login by OpenID Connect: the redirect to the provider.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) fn opens_window(request: &Request<'_>) -> bool {
         && !fields.any(|(name, _)| name.eq_ignore_ascii_case(b"sec-purpose"))
 }
 
-/// Redirects a browser to the provider.
+/// Redirects a browser to the provider. The redirect is an `Err` of the admission, so that no handler responds.
 pub(super) fn begin(client: &Arc<OidcClient>, scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
     let redirect_uri = format!("{}{}", scope.origin, client.settings.callback);
     let target = values::origin_form(context.request);

@@ -1,4 +1,4 @@
-//! End of a session.
+//! Logout from OpenID Connect: deletes the session cookies, and redirects to the provider or to `after_logout`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ const QUESTION: &str = "<!doctype html><html lang=en><meta charset=utf-8><meta n
 /// Policy of the page: no script and no frame.
 const QUESTION_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Responds to a request for the logout path of one or several OpenID Connect clients of the site.
+/// Responds to a request for the logout path of one or several OpenID Connect clients of the site. The admission is
+/// always an `Err` with the response, so that no handler responds.
 pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
     let decided = |response: Response| Check::Decided(Err(Box::new(uncached(response))));
     match context.request.method {
@@ -63,9 +64,9 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
     }))
 }
 
-/// Returns true for a link of the site itself, or an address that the user has typed. Other requests, and those of
-/// browsers without these fields, get the confirmation page: another site could lead there, or an image in a page of
-/// this one.
+/// Returns true for a link of the site itself, or an address that the user has typed. Other requests get the
+/// confirmation page, because another site, or an image in a page of this one, could cause them. So do requests of
+/// browsers that do not send these fields.
 fn is_wanted(request: &Request<'_>) -> bool {
     let is = |name, values: [&[u8]; 2]| request.fields.get(name).is_some_and(|value| values.contains(&value));
     is(KnownField::SecFetchSite, [b"same-origin", b"none"])

@@ -22,8 +22,8 @@ use rocknet_proto::PreparedHeads;
 /// Response sent in place of a response whose head cannot be encoded.
 const BROKEN_RESPONSE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Maximum length in bytes of a body that an idle socket takes at once, together with the head: Linux gives a new TCP
-/// socket a send buffer of 16 KiB (`tcp_wmem`), and a part of it is needed for the head and the bookkeeping.
+/// Maximum length in bytes of a body that an idle socket takes at once, together with the head. Linux gives a new TCP
+/// socket a send buffer of 16 KiB (`tcp_wmem`). The other half is for the head and the bookkeeping.
 const AT_ONCE: u64 = 8 << 10;
 
 /// Writer of one response.
@@ -44,7 +44,8 @@ pub struct H1Responder<'a> {
 pub struct Written {
     /// State of the connection after the response; set once the response is complete or aborted.
     pub next: Option<AfterResponse>,
-    /// True if the connection must close after the response, because the request failed or a part of it remains unread.
+    /// True if the connection must close after the response, because the request failed, a part of it remains unread,
+    /// or the peer is banned.
     pub is_last: bool,
     /// True if the end of the connection marks the end of the response.
     pub is_open_ended: bool,

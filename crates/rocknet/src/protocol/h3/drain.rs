@@ -68,9 +68,9 @@ impl Connection {
         self.unacknowledged_since = self.open.worker().wheel.now();
     }
 
-    /// Returns true if the wait for acknowledgements may continue: the client has acknowledged something since the last
-    /// call, and the wait is shorter than a client at the minimum rate needs for a whole send window. An
-    /// acknowledgement alone proves no progress, because it can be a repetition.
+    /// Returns true if the wait for acknowledgements may continue. The client must have acknowledged something since
+    /// the last call. This alone proves no progress, because an acknowledgement can be a repetition. The wait is
+    /// therefore limited to the time that a client at the minimum rate needs for a whole send window.
     pub(super) fn may_await_acknowledgements(&mut self, config: &WorkerConfig) -> bool {
         let waited = self.open.worker().wheel.now().since(self.unacknowledged_since);
         self.has_acknowledged() && waited < send_window_ticks(config)
@@ -93,8 +93,9 @@ impl Connection {
     pub(super) fn may_be_reading(&self, config: &WorkerConfig) -> bool {
         let worker = self.open.worker();
         let grace = match worker.tunnel_close_grace() {
-            // The server closes tunnels after `ticks`, and cuts their connections after as many ticks again. A client
-            // gets at most half of that second period.
+            // No other worker or process has taken over, so the end must not be delayed. The server closes tunnels
+            // after `ticks`, and cuts their connections after as many ticks again. A client gets at most half of that
+            // second period.
             Some(ticks) if worker.is_hurried() => config.ticks.linger.min(ticks / 2),
             _ => worker.wheel.ticks(READ_GRACE),
         };

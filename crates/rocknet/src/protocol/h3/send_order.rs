@@ -1,5 +1,5 @@
-//! Order in which the responses of a connection are written to the transport: by urgency, then one after the other if
-//! they are not incremental, and in turns if they are (RFC 9218 §10).
+//! Order in which the responses of a connection are written to the transport (RFC 9218 §10). More urgent responses come
+//! first. Within an urgency, incremental responses are written in turns, and other responses one after the other.
 //!
 //! The transport sends the written bytes of the most urgent streams first, and streams of one urgency in turns. It
 //! accepts little more than the path carries at once, so the order of writing is the order of sending. Within an

@@ -14,9 +14,9 @@ pub struct StreamExchange {
     /// Exchange; `None` if the response is complete except for output that the transport has not taken.
     pub exchange: Option<ActiveExchange>,
     pub deadlines: Deadlines,
-    /// True if the client has permitted further bytes of this stream, and the stream could not write any of them yet,
-    /// because other streams use up the window of the connection. Set by the event `Writable` of the transport; cleared
-    /// by the next bytes written on this stream, or when its deadline is extended for bytes of other streams.
+    /// True if the client has permitted further bytes of this stream, and none of them could be written yet, because
+    /// other streams use up the window of the connection. The event `Writable` of the transport sets the flag. It is
+    /// cleared by the next bytes written on this stream, and by [`StreamTable::credit_waiting`].
     pub awaits_turn: bool,
 }
 
