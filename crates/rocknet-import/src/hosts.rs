@@ -156,10 +156,12 @@ fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
         NoteKind::Differs,
         format!("joined with the same host at {place}; `redirect = false` serves it without TLS too"),
     );
-    kept.listeners.extend(other.listeners);
-    if kept.tls.is_empty() {
+    // Only the host with TLS has certificates. The other one may have settings of TLS, too, such as `hsts`.
+    if other.is_tls() {
         kept.tls = other.tls;
+        kept.tls_word = other.tls_word;
     }
+    kept.listeners.extend(other.listeners);
     kept.tls.retain(|(key, _)| key != "redirect");
     kept.tls.push(("redirect".to_owned(), Value::Flag(false)));
     kept.site.notes.extend(other.site.notes);

@@ -5,6 +5,7 @@ mod back_ends;
 mod caddy;
 mod caddy_auth;
 mod forward_auth;
+mod hosts;
 mod nginx;
 mod nginx_refusals;
 mod nginx_servers;

@@ -1,0 +1,41 @@
+//! Tests of hosts on several ports that become one site.
+
+use rocknet_import::{Language, import};
+
+use crate::support::has;
+
+#[test]
+fn a_joined_site_has_the_settings_of_the_host_with_tls() {
+    let nginx = |is_tls| match is_tls {
+        true => {
+            "server { listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k; \
+             ssl_client_certificate /ca; ssl_verify_client on; }\n"
+        }
+        false => "server { listen 80; server_name a.test; root /srv; }\n",
+    };
+    let apache = |is_tls| match is_tls {
+        true => {
+            "<VirtualHost *:443>\nServerName a.test\nDocumentRoot /srv\nSSLEngine on\nSSLCertificateFile /c\n\
+             SSLCertificateKeyFile /k\nSSLCACertificateFile /ca\nSSLVerifyClient require\n</VirtualHost>\n"
+        }
+        false => "<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n</VirtualHost>\n",
+    };
+    let caddy = |is_tls| match is_tls {
+        true => "https://a.test {\nroot * /srv\nfile_server\ntls internal {\nprotocols tls1.3\n}\n}\n",
+        false => "http://a.test {\nroot * /srv\nfile_server\n}\n",
+    };
+    let files = "cert = \"/c\", key = \"/k\", hsts = \"0s\", client_ca = \"/ca\"";
+    let hosts: [(_, &dyn Fn(bool) -> &'static str, _); 3] = [
+        (Language::Nginx, &nginx, files),
+        (Language::Apache, &apache, &files.replace("hsts = \"0s\", ", "")),
+        (Language::Caddy, &caddy, "issuer = \"local\", min = \"1.3\""),
+    ];
+    for (language, host, expected) in hosts {
+        for is_tls_first in [true, false] {
+            let text = [host(is_tls_first), host(!is_tls_first)].concat();
+            let import = import(language, "site.conf", &text).unwrap();
+            has(&import, &format!("\ntls = {{ {expected}"));
+            has(&import, "redirect = false");
+        }
+    }
+}
