@@ -2,7 +2,7 @@
 
 use rocknet_import::{Language, import};
 
-use crate::support::has;
+use crate::support::{has, has_note};
 
 #[test]
 fn a_joined_site_has_the_settings_of_the_host_with_tls() {
@@ -37,5 +37,21 @@ fn a_joined_site_has_the_settings_of_the_host_with_tls() {
             has(&import, &format!("\ntls = {{ {expected}"));
             has(&import, "redirect = false");
         }
+    }
+}
+
+#[test]
+fn a_site_whose_redirect_leads_to_another_host_is_not_served_without_tls() {
+    let tls = "listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k;";
+    for target in ["$host", "a.test", "b.test"] {
+        let clear = format!("listen 80; server_name a.test; return 301 https://{target}$request_uri;");
+        let text = format!("server {{ {tls} }}\nserver {{ {clear} }}\n");
+        let import = import(Language::Nginx, "site.conf", &text).unwrap();
+        has(&import, "\ntls = { cert = \"/c\", key = \"/k\", hsts = \"0s\" }\n");
+        assert!(!import.toml.contains("listen"), "{}", import.toml);
+        assert_eq!(
+            has_note(&import, "is redirected to https://a.test/, not to"),
+            target == "b.test"
+        );
     }
 }
