@@ -4,7 +4,7 @@ use rocknet_config::model::RegexPattern;
 
 use crate::condition::escaped;
 
-use super::pcre::{Part, alternatives, normalized, parts};
+use super::pcre::{Part, alternatives, normalized, parts, split_group};
 
 /// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`:
 /// true if the expression matches paths without the slash at their beginning.
@@ -24,15 +24,43 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
                 Some(rest) => (format!("^{base}/"), rest),
                 // The expression is one for the whole path already.
-                None if rest.starts_with('/') || rest.starts_with("(/") || rest.starts_with("(?:/") => {
-                    ("^".to_owned(), rest)
-                }
+                None if is_whole(rest) => ("^".to_owned(), rest),
                 None => (format!("^{base}/"), rest),
             }),
         }
     };
     let all: Vec<String> = alternatives(expression).into_iter().map(whole).collect();
     all.join("|")
+}
+
+/// Returns true if a text after an anchor is one for the whole path: it begins with a slash, or with a group of which
+/// each alternative does.
+fn is_whole(rest: &str) -> bool {
+    match group(rest) {
+        Some(group) => alternatives(group).iter().all(|one| one.starts_with('/')),
+        None => rest.starts_with('/'),
+    }
+}
+
+/// Returns the content of the group at the beginning of a text.
+fn group(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("(?:").or_else(|| text.strip_prefix('('))?;
+    split_group(inner).map(|(group, _)| group)
+}
+
+/// Returns true if a part of an expression is anchored before a slash. In a folder, where paths begin without a slash,
+/// Apache never matches it, but the expression that [`absolute`] returns matches.
+pub(super) fn is_absolute(expression: &str) -> bool {
+    let mut rest = expression;
+    while let Some((text, part)) = parts(rest).next() {
+        rest = &rest[text.len()..];
+        let slash = rest.trim_start_matches("(?:").trim_start_matches('(');
+        let is_optional = slash.starts_with("/?") || slash.starts_with("/)?");
+        if part == Part::Plain('^') && is_whole(rest) && !is_optional {
+            return true;
+        }
+    }
+    false
 }
 
 /// Replaces each anchor of the beginning (`^`), also inside of groups and after flags. `replace`: returns the text in
@@ -122,11 +150,31 @@ mod tests {
             ("(^a\\.php|^b)$", "", "(^/a\\.php|^/b)$"),
             ("(?i)^admin", "/sub", "(?i)^/sub/admin"),
             ("(^|/)x$", "", "(^/|/)x$"),
+            ("^(/a|b)$", "", "^/(/a|b)$"),
+            ("^(?:/a|/b)$", "", "^(?:/a|/b)$"),
+            ("^(/|$)", "", "^/(/|$)"),
             ("[^a]\\^b", "", "[^a]\\^b"),
             // A slash before a name is not that of the beginning.
             ("/\\.git|^x", "", "./\\.git|^/x"),
         ] {
             assert_eq!(absolute(expression, base, true), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn expressions_with_a_slash_after_an_anchor_are_absolute() {
+        for (expression, expected) in [
+            ("^/(.*)$", true),
+            ("x|^/y", true),
+            ("^(/.*)$", true),
+            ("(^x|^/y)", true),
+            ("^/?x", false),
+            ("^(/?)x", false),
+            ("^(?:/)?x", false),
+            ("^(/a|b)$", false),
+            ("[^/]+/\\^/x", false),
+        ] {
+            assert_eq!(is_absolute(expression), expected, "{expression}");
         }
     }
 

@@ -7,11 +7,12 @@ use crate::value::Value;
 
 use super::accuracy::Accuracy;
 use super::dot_names;
-use super::expression::absolute;
+use super::expression::{absolute, is_absolute};
 use super::forwarding::Forwarding;
-use super::pcre::{alternatives, normalized};
+use super::pcre::normalized;
 
-/// Expressions that match every path, apart from those of [`NOT_EMPTY`] in a folder.
+/// Expressions that match every path. In a folder, this is not exact for those of [`NOT_EMPTY`], and for `^/(.*)$`,
+/// which never matches there, because paths begin without a slash.
 const EVERY: [&str; 15] = [
     "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
     ".+",
@@ -62,12 +63,8 @@ impl<'a> RulePath<'a> {
 
     /// Returns the accuracy of the patterns.
     pub fn accuracy(&self) -> Accuracy {
-        // In a folder, a path begins without a slash, so an alternative with `^/` never matches in Apache.
-        let is_absolute = |alternative: &str| alternative.starts_with("^/") && !alternative.starts_with("^/?");
-        let is_wider = match self.is_in_folder {
-            true if self.matches_all => NOT_EMPTY.contains(&self.expression.as_str()),
-            is_in_folder => is_in_folder && alternatives(&self.expression).into_iter().any(is_absolute),
-        };
+        let adds_folder = self.matches_all && NOT_EMPTY.contains(&self.expression.as_str());
+        let is_wider = self.is_in_folder && (adds_folder || is_absolute(&self.expression));
         Accuracy::of(true, !is_wider).negated_if(self.is_negated)
     }
 

@@ -11,6 +11,7 @@ mod nginx_refusals;
 mod nginx_servers;
 mod redirects;
 mod restrictions;
+mod rewrites;
 mod scripts;
 mod sections;
 mod support;
