@@ -7,7 +7,7 @@ use crate::value::Value;
 
 use super::accuracy::Accuracy;
 use super::dot_names;
-use super::expression::{absolute, is_absolute};
+use super::expression::{absolute, is_wider};
 use super::forwarding::Forwarding;
 use super::pcre::normalized;
 
@@ -46,7 +46,8 @@ impl<'a> RulePath<'a> {
             is_negated,
             matches_all: !is_negated && EVERY.contains(&expression.as_str()),
             expression,
-            base,
+            // `RewriteBase` has no effect outside of folders.
+            base: if is_in_folder { base } else { "" },
             ignores_case,
             is_in_folder,
         }
@@ -64,7 +65,7 @@ impl<'a> RulePath<'a> {
     /// Returns the accuracy of the patterns.
     pub fn accuracy(&self) -> Accuracy {
         let adds_folder = self.matches_all && NOT_EMPTY.contains(&self.expression.as_str());
-        let is_wider = self.is_in_folder && (adds_folder || is_absolute(&self.expression));
+        let is_wider = self.is_in_folder && adds_folder || is_wider(&self.expression, self.is_in_folder);
         Accuracy::of(true, !is_wider).negated_if(self.is_negated)
     }
 
