@@ -59,6 +59,8 @@ pub(super) struct Scope<'a> {
     /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by
     /// [`Scope::finish`].
     authentication: (bool, bool),
+    /// True if `satisfy any` is in effect. Set by [`Scope::finish`].
+    is_any_enough: bool,
     /// Settings of global tables: table, key, value and line.
     globals: Vec<(&'static str, &'static str, Value, usize)>,
     /// Directives of response caches, such as `proxy_cache`.
@@ -90,6 +92,7 @@ impl<'a> Scope<'a> {
             forward: None,
             named: Vec::new(),
             authentication: (false, false),
+            is_any_enough: false,
             globals: Vec::new(),
             params: Vec::new(),
             outer_params: Vec::new(),
