@@ -116,6 +116,7 @@ pub(super) fn translate<'a>(
         }
     }
     scope.finish(Some(server));
+    scope.remove_compression(&site.settings);
     cache::translate(&server.caches, &scope.caches, root, &mut scope.notes);
     site.notes.append(&mut scope.notes);
     // A later location may refuse the other scripts.

@@ -206,8 +206,8 @@ impl<'a> Scope<'a> {
                 self.pass(directive, upstreams);
             }
             ("gzip" | "brotli", ["on"]) => {
-                // `on` in a server ends the inheritance of `gzip off` from `http`: see `inherit`.
-                if self.level == ConfigLevel::Server {
+                // `on` ends the inheritance of `gzip off`: see `inherit` and `remove_compression`.
+                if self.level != ConfigLevel::Http {
                     self.settings.set_default("compress", Value::Flag(true), line);
                 }
                 self.notes
@@ -289,6 +289,14 @@ impl<'a> Scope<'a> {
     /// level that contains it.
     pub fn inherit_limits(&mut self, outer: &Settings, line: usize) {
         limit::inherit(&self.limits, &mut self.settings, outer, line);
+    }
+
+    /// Removes `compress = true` of a location unless the server turns compression off. `site`: settings of the server.
+    pub fn remove_compression(&mut self, site: &Settings) {
+        let is_default = site.get("compress") != Some(&Value::Flag(false));
+        if is_default && self.settings.get("compress") == Some(&Value::Flag(true)) {
+            self.settings.remove("compress");
+        }
     }
 
     fn body_size(&mut self, directive: &Directive, size: &str) {
