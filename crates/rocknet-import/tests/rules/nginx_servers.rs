@@ -77,6 +77,28 @@ fn a_server_turns_off_settings_of_http() {
 }
 
 #[test]
+fn servers_inherit_early_data() {
+    let tls = "server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k;";
+    for (http, server, is_on) in [
+        ("ssl_early_data on;", "listen 443 ssl;", true),
+        ("ssl_early_data on;", "listen 443 ssl; ssl_early_data off;", false),
+        ("ssl_early_data off;", "listen 443 ssl; ssl_early_data on;", true),
+        ("ssl_early_data on;", "listen 80;", false),
+        ("", "listen 443 ssl;", false),
+    ] {
+        let text = format!("http {{ {http} server {{ {server} {tls} }} }}");
+        let import = rocknet_import::import(Language::Nginx, "nginx.conf", &text).unwrap();
+        assert_eq!(
+            import.toml.contains("early_data = true"),
+            is_on,
+            "{text}: {}",
+            import.toml
+        );
+        assert!(import.notes.is_empty(), "{text}: {:?}", import.notes);
+    }
+}
+
+#[test]
 fn a_location_turns_compression_on_again() {
     let route = "route.\"/x/*\"]\ncompress = true\n";
     for (server, is_on) in [
