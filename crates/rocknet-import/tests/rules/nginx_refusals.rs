@@ -231,6 +231,9 @@ fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
         ("$request_uri != /open", true),
         ("$request_uri = /secret", false),
         ("$uri != /open", false),
+        ("!-f $document_root/open$request_uri", true),
+        ("-f $document_root/secret$request_uri", true),
+        ("-f $document_root/secret$uri", false),
         ("$request_uri ~ ^/secret/", false),
     ] {
         let import = translated(&format!("if ({test}) {{ return 403; }}"));
