@@ -1,6 +1,6 @@
 //! Tests of hosts on several ports that become one site.
 
-use rocknet_import::{Language, import};
+use rocknet_import::{Language, NoteKind, import};
 
 use crate::support::{has, has_note};
 
@@ -54,4 +54,29 @@ fn a_site_whose_redirect_leads_to_another_host_is_not_served_without_tls() {
             target == "b.test"
         );
     }
+}
+
+#[test]
+fn a_redirect_of_every_path_leaves_no_directive_without_a_note() {
+    let text = "http://a.test, http://b.test {\nredir https://a.test{uri}\nredir /old /new\n@b host b.test\n\
+                handle @b {\nrespond hello\n}\n}\n";
+    let import = import(Language::Caddy, "Caddyfile", text).unwrap();
+    has(
+        &import,
+        "redirects.\"/*\" = { to = \"https://a.test/{*}\", status = 302 }",
+    );
+    let kinds: Vec<_> = import
+        .notes
+        .iter()
+        .map(|note| (note.directive.as_str(), note.kind))
+        .collect();
+    let (differs, needless) = (NoteKind::Differs, NoteKind::NotNeeded);
+    assert_eq!(
+        kinds,
+        [
+            ("redir /old /new", differs),
+            ("@b host b.test", needless),
+            ("handle @b", needless)
+        ]
+    );
 }
