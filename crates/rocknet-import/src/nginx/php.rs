@@ -49,7 +49,6 @@ pub(super) fn translate<'a>(
     (server, root): (&Scope<'a>, &mut Settings),
 ) {
     let servers = php_address(location, upstreams).unwrap_or_default();
-    let mut rest = Vec::new();
     let mut scope = Scope::new(ConfigLevel::Location);
     for directive in location.children() {
         match directive.name.as_str() {
@@ -78,9 +77,16 @@ pub(super) fn translate<'a>(
                     "scripts of PHP are looked up first, and a missing one gets `fallback`",
                 );
             }
-            "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
-                rest.push(directive);
-            }
+            "fastcgi_read_timeout" => match units::duration_of(directive.argument(0)) {
+                Some(time) => site
+                    .settings
+                    .set_entry("limits", "answer_timeout", Value::Text(time), directive.line),
+                None => site.skip(directive, "write `limits.answer_timeout`"),
+            },
+            "try_files" | "fastcgi_param" | "fastcgi_buffering" => site.unneeded(
+                directive,
+                "RockNet looks up scripts and sets their variables: docs/php.md",
+            ),
             // A test for a missing script restricts nothing.
             "if" if directive
                 .arguments
@@ -98,21 +104,6 @@ pub(super) fn translate<'a>(
             }
             "return" if refuses(directive) => site.skip_restriction(directive, RESTRICTION),
             _ => scope.read(directive, upstreams),
-        }
-    }
-    for directive in rest {
-        match directive.name.as_str() {
-            "fastcgi_read_timeout" => match units::duration_of(directive.argument(0)) {
-                Some(time) => site
-                    .settings
-                    .set_entry("limits", "answer_timeout", Value::Text(time), directive.line),
-                None => site.skip(directive, "write `limits.answer_timeout`"),
-            },
-            "include" => scope.read(directive, upstreams),
-            _ => site.unneeded(
-                directive,
-                "RockNet looks up scripts and sets their variables: docs/php.md",
-            ),
         }
     }
     scope.finish(Some(server));
