@@ -334,8 +334,9 @@ pub(crate) fn note_inherited_fields<'s>(
 }
 
 /// Values that cancel a setting of the site in a route.
-const CANCELLED: [(&str, Value); 10] = [
+const CANCELLED: [(&str, Value); 11] = [
     ("cache", Value::Flag(false)),
+    ("compress", Value::Flag(true)),
     ("proxy", Value::Flag(false)),
     ("fastcgi", Value::Flag(false)),
     ("uwsgi", Value::Flag(false)),

@@ -157,10 +157,12 @@ fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
         NoteKind::Differs,
         format!("joined with the same host at {place}; `redirect = false` serves it without TLS too"),
     );
-    kept.listeners.extend(other.listeners);
-    if kept.tls.is_empty() {
+    // Only the host with TLS has certificates. The other one may have settings of TLS, too, such as `hsts`.
+    if other.is_tls() {
         kept.tls = other.tls;
+        kept.tls_word = other.tls_word;
     }
+    kept.listeners.extend(other.listeners);
     kept.tls.retain(|(key, _)| key != "redirect");
     kept.tls.push(("redirect".to_owned(), Value::Flag(false)));
     kept.site.notes.extend(other.site.notes);
@@ -179,20 +181,17 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     for name in &host.names {
         let at = by_name.get(name).copied().filter(|at| kept[*at].is_tls());
         match at {
-            Some(at) if target.is_empty() || &target == name => {
+            Some(at) => {
                 let listeners = host.listeners.iter().filter(|listener| !listener.tls);
                 kept[at].listeners.extend(listeners.cloned());
                 // `redirect = false` would serve the site without TLS too.
                 kept[at].tls.retain(|(key, _)| key != "redirect");
                 joined = Some(at);
-            }
-            Some(at) => {
-                // The site with this name redirects to its own https:// address first.
-                let listeners = host.listeners.iter().filter(|listener| !listener.tls);
-                kept[at].listeners.extend(listeners.cloned());
-                joined = Some(at);
-                let message = format!("{name} is redirected to https://{name}/, not to https://{target}/");
-                kept[at].note(NoteKind::Differs, message);
+                if !target.is_empty() && &target != name {
+                    // The site with this name redirects to its own https:// address first.
+                    let message = format!("{name} is redirected to https://{name}/, not to https://{target}/");
+                    kept[at].note(NoteKind::Differs, message);
+                }
             }
             None => left.push(name.clone()),
         }

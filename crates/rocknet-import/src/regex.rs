@@ -59,6 +59,8 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
         _ => (rest, ends),
     };
     let (rest, is_folder) = match rest.strip_suffix("(/|$)").or_else(|| rest.strip_suffix("(?:/|$)")) {
+        // Before another `$`, nothing may follow the slash.
+        Some(rest) if ends => (&*format!("{rest}/?"), false),
         Some(rest) => (rest, true),
         None => (rest, false),
     };
@@ -347,6 +349,8 @@ mod tests {
             (r"^/api/.*$", &["/api/*"], true),
             (r"^/api", &["/api", "/api/*"], false),
             (r"^/api(/|$)", &["/api", "/api/*"], true),
+            (r"^/api(/|$)$", &["/api/", "/api"], true),
+            (r"\.php(?:/|$)$", &["*.php/", "*.php"], true),
             (r"^/(a|b)/", &["/a/*", "/b/*"], true),
             (r"^/u/[^/]+/p$", &["/u/*/p"], true),
             (r"^/exact$", &["/exact"], true),

@@ -83,7 +83,7 @@ impl AccessDraft {
                 auth.extend(self.realm.map(|realm| ("realm".to_owned(), Value::Text(realm))));
                 auth.push(("file".to_owned(), Value::Text(file)));
                 settings.set("auth", Value::Table(auth), line);
-                if clients.allow.is_some() {
+                if clients.is_either {
                     notes.differs(directive, "RockNet requires both an allowed address and a user");
                 }
             }

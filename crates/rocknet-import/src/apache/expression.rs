@@ -4,17 +4,18 @@ use rocknet_config::model::RegexPattern;
 
 use crate::condition::escaped;
 
-use super::pcre::{Part, alternatives, normalized, parts};
+use super::pcre::{Part, alternatives, normalized, parts, split_group};
 
 /// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`:
-/// true if the expression matches paths without the slash at their beginning.
+/// true if the expression matches paths without the slash at their beginning. Otherwise an anchor gets a slash only
+/// before a name, with which no path begins.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let base = escaped(base);
     let whole = |alternative: &str| {
         let is_greedy = [".*", "(.*)", ".+", "(.+)"]
             .iter()
             .any(|start| alternative.starts_with(start));
-        match is_greedy {
+        match is_greedy && is_in_folder {
             // Without the slash before it, the group of `(.*)\.php$` would also capture the first slash of the path.
             true => format!("^{base}/{alternative}"),
             // In a folder, paths begin without a slash. So `/a` matches only after a character, for which `.` stands.
@@ -24,15 +25,55 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
                 Some(rest) => (format!("^{base}/"), rest),
                 // The expression is one for the whole path already.
-                None if rest.starts_with('/') || rest.starts_with("(/") || rest.starts_with("(?:/") => {
-                    ("^".to_owned(), rest)
-                }
+                None if begins(rest, is_slash) || !is_in_folder && !begins(rest, is_name) => ("^".to_owned(), rest),
                 None => (format!("^{base}/"), rest),
             }),
         }
     };
     let all: Vec<String> = alternatives(expression).into_iter().map(whole).collect();
     all.join("|")
+}
+
+/// Returns true if the expression that [`absolute`] returns matches more paths than Apache: those of an anchor before a
+/// slash in a folder, where paths begin without one, or of an anchor before a name elsewhere.
+pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
+    let is_added = |text: &str| match is_in_folder {
+        true => is_slash(text) && !text.starts_with("/?"),
+        false => is_name(text),
+    };
+    let mut rest = expression;
+    while let Some((text, part)) = parts(rest).next() {
+        rest = &rest[text.len()..];
+        if part == Part::Plain('^') && begins(rest, is_added) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns true if `is_start` holds for a text, or for each alternative of the group at its beginning.
+fn begins(text: &str, is_start: impl Fn(&str) -> bool + Copy) -> bool {
+    let inner = text.strip_prefix("(?:").or_else(|| text.strip_prefix('('));
+    match inner.and_then(split_group) {
+        Some((_, after)) if after.starts_with(['?', '*', '{']) => false,
+        Some((group, _)) => alternatives(group).into_iter().all(is_start),
+        None => is_start(text),
+    }
+}
+
+fn is_slash(text: &str) -> bool {
+    text.starts_with('/')
+}
+
+/// Returns true if an expression begins with a character other than a slash, or with the end of the path.
+fn is_name(text: &str) -> bool {
+    let mut parts = parts(text).map(|(_, part)| part);
+    let is_constant = match parts.next() {
+        Some(Part::Plain(c)) => c.is_ascii_alphanumeric() || "$-_".contains(c),
+        Some(Part::Escaped(c)) => !c.is_ascii_alphanumeric() && c != '/',
+        _ => false,
+    };
+    is_constant && !matches!(parts.next(), Some(Part::Plain('?' | '*' | '{')))
 }
 
 /// Replaces each anchor of the beginning (`^`), also inside of groups and after flags. `replace`: returns the text in
@@ -123,11 +164,52 @@ mod tests {
             ("(^a\\.php|^b)$", "", "(^/a\\.php|^/b)$"),
             ("(?i)^admin", "/sub", "(?i)^/sub/admin"),
             ("(^|/)x$", "", "(^/|/)x$"),
+            ("^(/a|b)$", "", "^/(/a|b)$"),
+            ("^(?:/a|/b)$", "", "^(?:/a|/b)$"),
+            ("^(/|$)", "", "^/(/|$)"),
+            ("^(/a)?b", "", "^/(/a)?b"),
             ("[^a]\\^b", "", "[^a]\\^b"),
             // A slash before a name is not that of the beginning.
             ("/\\.git|^x", "", "./\\.git|^/x"),
         ] {
             assert_eq!(absolute(expression, base, true), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn expressions_of_hosts_are_kept() {
+        for (expression, expected, is_kept) in [
+            ("^/a", "^/a", true),
+            ("^(.*)\\.php$", "^(.*)\\.php$", true),
+            ("(.*)\\.php$", "(.*)\\.php$", true),
+            ("^[^x]+|\\.a$", "^[^x]+|\\.a$", true),
+            ("^\\/a|^(a?/b)", "^\\/a|^(a?/b)", true),
+            ("^(a)?/b|^(a|/b)", "^(a)?/b|^(a|/b)", true),
+            ("^/?a", "^/a", true),
+            // Apache never matches these.
+            ("^a", "^/a", false),
+            ("^$", "^/$", false),
+            ("x|(^(?:a|\\.b))", "x|(^/(?:a|\\.b))", false),
+        ] {
+            assert_eq!(absolute(expression, "", false), expected, "{expression}");
+            assert_eq!(is_wider(expression, false), !is_kept, "{expression}");
+        }
+    }
+
+    #[test]
+    fn expressions_with_a_slash_after_an_anchor_are_wider_in_folders() {
+        for (expression, expected) in [
+            ("^/(.*)$", true),
+            ("x|^/y", true),
+            ("^(/.*)$", true),
+            ("(^x|^/y)", true),
+            ("^/?x", false),
+            ("^(/?)x", false),
+            ("^(?:/)?x", false),
+            ("^(/a|b)$", false),
+            ("[^/]+/\\^/x", false),
+        ] {
+            assert_eq!(is_wider(expression, true), expected, "{expression}");
         }
     }
 

@@ -11,6 +11,8 @@ pub(super) struct Requirement {
     pub deny: Vec<String>,
     /// The directive that requires a user, if any.
     pub user: Option<Directive>,
+    /// True if an allowed address or the user suffices.
+    pub is_either: bool,
     /// True if every client is denied.
     pub is_denied: bool,
     /// The first directive that RockNet cannot express, if any. Because of it, the section denies every client.
@@ -37,6 +39,7 @@ impl Requirement {
             all.is_denied |= one.is_denied;
             all.deny.extend(one.deny);
             all.user = all.user.or(one.user);
+            all.is_either |= one.is_either;
             all.unknown = all.unknown.or(one.unknown);
             // The intersection of two lists of networks is not computed, so the section counts as unknown.
             if all.allow.is_some() && one.allow.is_some() && all.allow != one.allow {
@@ -89,6 +92,7 @@ impl Requirement {
                 union.allow.get_or_insert_default().extend(more);
             }
         }
+        union.is_either = union.user.is_some() && union.allow.is_some();
         union
     }
 

@@ -7,12 +7,12 @@ use crate::value::Value;
 
 use super::accuracy::Accuracy;
 use super::dot_names;
-use super::expression::absolute;
+use super::expression::{absolute, is_wider};
 use super::forwarding::Forwarding;
-use super::pcre::{alternatives, normalized};
+use super::pcre::normalized;
 
-/// Expressions that match every path. In a folder, those in [`NOT_EMPTY`] do not match the path of the folder itself,
-/// which is empty there.
+/// Expressions that match every path. In a folder, this is not exact for those of [`NOT_EMPTY`], and for `^/(.*)$`,
+/// which never matches there, because paths begin without a slash.
 const EVERY: [&str; 15] = [
     "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
     ".+",
@@ -46,7 +46,8 @@ impl<'a> RulePath<'a> {
             is_negated,
             matches_all: !is_negated && EVERY.contains(&expression.as_str()),
             expression,
-            base,
+            // `RewriteBase` has no effect outside of folders.
+            base: if is_in_folder { base } else { "" },
             ignores_case,
             is_in_folder,
         }
@@ -63,13 +64,8 @@ impl<'a> RulePath<'a> {
 
     /// Returns the accuracy of the patterns, compared with the expression.
     pub fn accuracy(&self) -> Accuracy {
-        // In a folder, a path begins without a slash, so an alternative with `^/` never matches in Apache. Its pattern
-        // does match, so the patterns are wider than the expression.
-        let is_absolute = |alternative: &str| alternative.starts_with("^/") && !alternative.starts_with("^/?");
-        let is_wider = match self.is_in_folder {
-            true if self.matches_all => NOT_EMPTY.contains(&self.expression.as_str()),
-            is_in_folder => is_in_folder && alternatives(&self.expression).into_iter().any(is_absolute),
-        };
+        let adds_folder = self.matches_all && NOT_EMPTY.contains(&self.expression.as_str());
+        let is_wider = self.is_in_folder && adds_folder || is_wider(&self.expression, self.is_in_folder);
         Accuracy::of(true, !is_wider).negated_if(self.is_negated)
     }
 

@@ -117,7 +117,7 @@ impl CaddyReader<'_> {
         let line = self.line;
         let first = self.next().unwrap_or_default();
         let mut text = String::new();
-        let is_quoted = matches!(first, '"' | '`');
+        let mut is_quoted = matches!(first, '"' | '`');
         if is_quoted {
             loop {
                 match self.next() {
@@ -137,43 +137,59 @@ impl CaddyReader<'_> {
                 text.push(c);
             }
         }
-        if let Some(marker) = text
-            .strip_prefix("<<")
-            .filter(|marker| !is_quoted && !marker.is_empty())
-        {
+        // Only at the end of its line, a marker begins a text.
+        let ends_line = self.chars.peek().is_none_or(|c| matches!(c, '\n' | '\r'));
+        let marker = text.strip_prefix("<<").filter(|marker| !marker.is_empty());
+        if let Some(marker) = marker.filter(|_| !is_quoted && ends_line) {
             text = self.heredoc(marker, line)?;
+            is_quoted = true;
         }
         words.push(CaddyWord { text, is_quoted, line });
         Ok(())
     }
 
-    /// Reads a text up to the line that consists of its marker. Removes the whitespace around each line.
+    /// Reads a text up to its marker. Further words may follow the marker. Each line of the text loses the indentation
+    /// of the marker.
     fn heredoc(&mut self, marker: &str, line: usize) -> Result<String, SyntaxError> {
         while self.next().is_some_and(|c| c != '\n') {}
         let mut lines: Vec<String> = Vec::new();
         loop {
+            let start = self.chars.clone();
             let mut text = String::new();
-            let mut ends = true;
-            while let Some(c) = self.chars.peek().copied() {
-                if c == '\n' {
-                    ends = false;
-                    break;
+            while let Some(c) = self.chars.next_if(|c| *c != '\n') {
+                text.push(c);
+            }
+            if let Some(at) = text.find(marker) {
+                let end = at + marker.len();
+                self.chars = start;
+                for _ in text[..end].chars() {
+                    self.next();
                 }
-                text.extend(self.next());
+                let message =
+                    || format!("a line does not begin with the indentation of `{marker}`, which ends the text");
+                return unindented(&lines, &text[..at]).ok_or_else(|| SyntaxError::new(line, message()));
             }
-            if text.trim() == marker {
-                return Ok(lines.join("\n"));
-            }
-            if ends {
+            if self.next().is_none() {
                 return Err(SyntaxError::new(
                     line,
                     format!("the text up to `{marker}` is not closed"),
                 ));
             }
-            self.next();
-            lines.push(text.trim().to_owned());
+            lines.push(text.replace('\r', ""));
         }
     }
+}
+
+/// Returns a text without the indentation of its lines; `None` if a line has another one. Empty lines need none.
+fn unindented(lines: &[String], indentation: &str) -> Option<String> {
+    let all: Option<Vec<&str>> = lines
+        .iter()
+        .map(|line| match line.as_str() {
+            "" => Some(""),
+            line => line.strip_prefix(indentation),
+        })
+        .collect();
+    all.map(|all| all.join("\n"))
 }
 
 #[cfg(test)]
@@ -188,8 +204,27 @@ mod tests {
         assert_eq!((tree[1].name.as_str(), tree[1].words()), ("a.test,", vec!["b.test"]));
         assert_eq!(tree[1].children()[0].words(), ["{ \"x\" }", "200"]);
         assert_eq!(tree[1].children()[1].words(), ["A", "b"]);
-        let tree = read("respond <<END\n  a\n  b\n  END 200\n END\n").unwrap();
-        assert_eq!(tree[0].words(), ["a\nb\nEND 200"]);
+    }
+
+    #[test]
+    fn texts_end_at_their_marker_and_lose_its_indentation() {
+        for (text, expected) in [
+            ("respond <<END\n  a\n  b\n  END 200\nnext\n", &["a\nb", "200"][..]),
+            (
+                "respond <<END\r\n  a\r\n    b\r\n\r\n  c\r\n  END 200\r\nnext",
+                &["a\n  b\n\nc", "200"],
+            ),
+            ("respond <<END\n\ta\n\t\tb\n\tEND\nnext", &["a\n\tb"]),
+            ("respond <<END\nEND\nnext", &[""]),
+            // Braces in a text do not begin or end a block.
+            ("respond <<END\n  {\n  END\nnext", &["{"]),
+            // A marker before a space is an ordinary word.
+            ("respond <<END a\nnext", &["<<END", "a"]),
+        ] {
+            let tree = read(text).unwrap();
+            assert_eq!(tree[0].words(), expected, "{text}");
+            assert!(tree.len() == 2 && tree[1].is("next"), "{text}: {tree:?}");
+        }
     }
 
     #[test]
@@ -201,6 +236,7 @@ mod tests {
             ("a { b\n}", 1, "must end its line"),
             ("a.test,", 1, "must follow"),
             ("a <<X\nb", 1, "`X` is not closed"),
+            ("b\na <<X\nb\n X", 2, "the indentation of `X`"),
             (&"a {\n".repeat(40), 33, "32 levels"),
         ] {
             let error = read(text).unwrap_err();

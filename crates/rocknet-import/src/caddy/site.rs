@@ -106,8 +106,19 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         }
     }
     if host.https_redirect.is_some() {
-        for directive in &block.directives {
-            host.site.unneeded(directive, "every request is redirected to https://");
+        // Caddy applies `redir` first, wherever it stands. One with a matcher precedes the redirect of every path.
+        let others = site.children().iter().filter(|directive| {
+            let is_this = directive.is("redir") && https_redirect(directive).is_some();
+            !is_this && !directive.is("tls") && !directive.is("bind")
+        });
+        for directive in others {
+            match directive.is("redir") {
+                true => host.site.differs(
+                    directive,
+                    "requests without TLS are redirected to HTTPS first; write the redirect into the site with TLS",
+                ),
+                false => host.site.unneeded(directive, "every request is redirected to https://"),
+            }
         }
         return vec![host];
     }

@@ -238,6 +238,7 @@ fn translate_location<'a>(
     }
     path::add_slash(location, patterns, locations, site);
     scope.remove_hidden_of_location(&site.settings);
+    scope.remove_compression(&site.settings);
     if strips {
         scope.pass_path.get_or_insert_with(|| "/".to_owned());
     }

@@ -50,8 +50,6 @@ pub(super) fn translate<'a>(
     (server, root): (&Scope<'a>, &mut Settings),
 ) {
     let servers = php_address(location, upstreams).unwrap_or_default();
-    // Directives that most locations for PHP have. RockNet needs few of them.
-    let mut usual = Vec::new();
     let mut scope = Scope::new(ConfigLevel::Location);
     for directive in location.children() {
         match directive.name.as_str() {
@@ -81,9 +79,16 @@ pub(super) fn translate<'a>(
                     "scripts of PHP are looked up first, and a missing one gets `fallback`",
                 );
             }
-            "try_files" | "fastcgi_param" | "include" | "fastcgi_read_timeout" | "fastcgi_buffering" => {
-                usual.push(directive);
-            }
+            "fastcgi_read_timeout" => match units::duration_of(directive.argument(0)) {
+                Some(time) => site
+                    .settings
+                    .set_entry("limits", "answer_timeout", Value::Text(time), directive.line),
+                None => site.skip(directive, "write `limits.answer_timeout`"),
+            },
+            "try_files" | "fastcgi_param" | "fastcgi_buffering" => site.unneeded(
+                directive,
+                "RockNet looks up scripts and sets their variables: docs/php.md",
+            ),
             // A test for a missing script restricts nothing.
             "if" if directive
                 .arguments
@@ -103,22 +108,8 @@ pub(super) fn translate<'a>(
             _ => scope.read(directive, upstreams),
         }
     }
-    for directive in usual {
-        match directive.name.as_str() {
-            "fastcgi_read_timeout" => match units::duration_of(directive.argument(0)) {
-                Some(time) => site
-                    .settings
-                    .set_entry("limits", "answer_timeout", Value::Text(time), directive.line),
-                None => site.skip(directive, "write `limits.answer_timeout`"),
-            },
-            "include" => scope.read(directive, upstreams),
-            _ => site.unneeded(
-                directive,
-                "RockNet looks up scripts and sets their variables: docs/php.md",
-            ),
-        }
-    }
     scope.finish(Some(server));
+    scope.remove_compression(&site.settings);
     cache::translate(&server.caches, &scope.caches, root, &mut scope.notes);
     site.notes.append(&mut scope.notes);
     // A later location may refuse the other scripts: `location ~ \.php$ { return 404; }`.

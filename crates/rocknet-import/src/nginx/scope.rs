@@ -59,6 +59,8 @@ pub(super) struct Scope<'a> {
     /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by
     /// [`Scope::finish`].
     authentication: (bool, bool),
+    /// True if `satisfy any` is in effect. Set by [`Scope::finish`].
+    is_any_enough: bool,
     /// Settings of global tables: table, key, value and line.
     globals: Vec<(&'static str, &'static str, Value, usize)>,
     /// Directives of response caches, such as `proxy_cache`.
@@ -90,6 +92,7 @@ impl<'a> Scope<'a> {
             forward: None,
             named: Vec::new(),
             authentication: (false, false),
+            is_any_enough: false,
             globals: Vec::new(),
             params: Vec::new(),
             outer_params: Vec::new(),
@@ -203,8 +206,8 @@ impl<'a> Scope<'a> {
                 self.pass(directive, upstreams);
             }
             ("gzip" | "brotli", ["on"]) => {
-                // `on` in a server ends the inheritance of `gzip off` from `http`: see `inherit`.
-                if self.level == ConfigLevel::Server {
+                // `on` ends the inheritance of `gzip off`: see `inherit` and `remove_compression`.
+                if self.level != ConfigLevel::Http {
                     self.settings.set_default("compress", Value::Flag(true), line);
                 }
                 self.notes
@@ -286,6 +289,14 @@ impl<'a> Scope<'a> {
     /// level that contains it.
     pub fn inherit_limits(&mut self, outer: &Settings, line: usize) {
         limit::inherit(&self.limits, &mut self.settings, outer, line);
+    }
+
+    /// Removes `compress = true` of a location unless the server turns compression off. `site`: settings of the server.
+    pub fn remove_compression(&mut self, site: &Settings) {
+        let is_default = site.get("compress") != Some(&Value::Flag(false));
+        if is_default && self.settings.get("compress") == Some(&Value::Flag(true)) {
+            self.settings.remove("compress");
+        }
     }
 
     fn body_size(&mut self, directive: &Directive, size: &str) {

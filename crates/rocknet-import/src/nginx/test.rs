@@ -49,13 +49,12 @@ pub(super) fn difference(block: &Directive) -> Option<TestDifference> {
         });
     }
     let operator = rest.trim().split(' ').next().unwrap_or_default();
-    match (subject, operator) {
-        ("$request_uri", "=" | "!=") => Some(TestDifference {
-            message: "the query of the request is ignored, which is a part of `$request_uri`",
-            weakens_refusals: operator == "!=",
-        }),
-        _ => None,
-    }
+    let is_of_file = subject.starts_with(['-', '!']) && rest.contains("$request_uri");
+    let is_equality = subject == "$request_uri" && matches!(operator, "=" | "!=");
+    (is_of_file || is_equality).then_some(TestDifference {
+        message: "the query of the request is ignored, which is a part of `$request_uri`",
+        weakens_refusals: is_of_file || operator == "!=",
+    })
 }
 
 /// Returns the condition of a test for a file or folder. `test`: the operator, such as `!-f`.

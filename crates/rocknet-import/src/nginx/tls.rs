@@ -28,13 +28,14 @@ pub(super) struct TlsDraft<'a> {
 
 /// Returns true for the directives that [`TlsDraft::read`] translates, and that a server inherits from `http`.
 pub(super) fn is_tls(directive: &Directive) -> bool {
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
         "ssl_certificate",
         "ssl_certificate_key",
         "ssl_protocols",
         "ssl_client_certificate",
         "ssl_verify_client",
         "ssl_crl",
+        "ssl_early_data",
     ];
     NAMES.contains(&directive.name.as_str())
 }

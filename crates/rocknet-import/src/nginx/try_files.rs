@@ -132,29 +132,21 @@ fn named_location<'a>(
 /// Reads the directives of a named location, its back end last, because the others apply to it wherever they stand.
 /// Returns true if it has a back end.
 fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Upstreams) -> bool {
-    for inner in location.children() {
-        let is_front = inner.is("rewrite") && inner.argument(1).starts_with("/index.php");
-        if is_front {
-            scope.settings.set("fallback", Value::text("/index.php"), inner.line);
-            let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
-            scope.notes.differs(inner, message);
-            continue;
-        }
-        if inner.is("rewrite") {
-            let message = "write [[site.\"…\".rule]] with `exists = \"nothing\"` and `rewrite`";
-            scope.notes.skip(inner, message);
-        }
-        if inner.name.starts_with("proxy_") && inner.name != "proxy_pass" {
-            scope.read(inner, upstreams);
-        }
-    }
     let (passes, others): (Vec<_>, Vec<_>) = location.children().iter().partition(|d| d.name.ends_with("_pass"));
     let has_pass = !passes.is_empty();
     for inner in others.into_iter().chain(passes) {
-        // The first loop has read the `proxy_…` directives and each `rewrite`.
-        let is_done = inner.is("rewrite") || inner.name.starts_with("proxy_") && inner.name != "proxy_pass";
-        if !is_done && !scope.collect_named(inner) {
-            scope.read(inner, upstreams);
+        match inner.is("rewrite") {
+            true if inner.argument(1).starts_with("/index.php") => {
+                scope.settings.set("fallback", Value::text("/index.php"), inner.line);
+                let message = "`fallback` keeps the query of the request; the script reads the path from REQUEST_URI";
+                scope.notes.differs(inner, message);
+            }
+            true => {
+                let message = "write [[site.\"…\".rule]] with `exists = \"nothing\"` and `rewrite`";
+                scope.notes.skip(inner, message);
+            }
+            false if scope.collect_named(inner) => {}
+            false => scope.read(inner, upstreams),
         }
     }
     params::note_without_pass(&scope.params, scope.pass, &mut scope.notes);

@@ -152,6 +152,8 @@ pub(super) fn target(url: &str, upstreams: &Upstreams) -> Option<Target> {
 pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Directive, notes: &mut dyn Notes) {
     let proxy = &mut target.proxy;
     let mut has_host = false;
+    // The directives of outer levels come first.
+    let is_last = |directive: &Directive| directives.iter().rfind(|d| d.name == directive.name) == Some(&directive);
     for directive in directives {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
@@ -175,6 +177,14 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             ("proxy_buffering", ["on"]) => proxy.set("buffering", Value::Flag(true)),
             ("proxy_redirect" | "proxy_cookie_path" | "proxy_cookie_domain", words) => {
                 rewriting::translate(directive, words, proxy, notes);
+            }
+            ("proxy_pass_request_headers", ["off"]) if is_last(directive) => {
+                let message =
+                    "the upstream gets the fields of the client: an empty value in `proxy.headers` removes a field";
+                notes.skip_restriction(directive, message);
+            }
+            ("proxy_pass_request_body", ["off"]) if is_last(directive) => {
+                notes.skip(directive, "the upstream gets the body of the request");
             }
             (
                 "proxy_http_version"

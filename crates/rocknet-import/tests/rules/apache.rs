@@ -267,7 +267,7 @@ fn refusals_of_dot_names_are_kept_where_requests_are_passed_on() {
     // Files in `/.well-known` are served, and scripts get the path after their names.
     assert_rules_of_host(
         "RewriteRule (^|/)\\. - [F]",
-        &["path = '~(^/|/)\\\\.'; respond = 403; resolved = true"],
+        &["path = '~(^|/)\\\\.'; respond = 403; resolved = true"],
     );
     assert_rules_of_host(
         "DirectoryIndex index.php\nRewriteRule /\\.git - [F]",

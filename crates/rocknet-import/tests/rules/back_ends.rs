@@ -113,3 +113,31 @@ fn directives_of_proxies_without_a_proxy_have_notes() {
         );
     }
 }
+
+#[test]
+fn parts_of_a_request_that_nginx_does_not_forward_have_notes() {
+    let pass = "proxy_pass http://b; proxy_set_header Host $host;";
+    for part in ["headers", "body"] {
+        let (off, on) = (
+            format!("proxy_pass_request_{part} off;"),
+            format!("proxy_pass_request_{part} on;"),
+        );
+        for (text, is_lost) in [
+            (format!("location / {{ {pass} {off} }}"), true),
+            (format!("{off} location / {{ {pass} }}"), true),
+            (format!("{on} location / {{ {pass} {off} }}"), true),
+            (format!("{off} location / {{ {pass} {on} }}"), false),
+            (format!("location / {{ {pass} {on} }}"), false),
+        ] {
+            let import = translated_nginx(&text);
+            assert_eq!(
+                has_note(&import, "the upstream gets"),
+                is_lost,
+                "{text}: {:?}",
+                import.notes
+            );
+            let is_weakened = is_lost && part == "headers";
+            assert_eq!(is_any_weakened(&import), is_weakened, "{text}: {:?}", import.notes);
+        }
+    }
+}

@@ -231,6 +231,9 @@ fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
         ("$request_uri != /open", true),
         ("$request_uri = /secret", false),
         ("$uri != /open", false),
+        ("!-f $document_root/open$request_uri", true),
+        ("-f $document_root/secret$request_uri", true),
+        ("-f $document_root/secret$uri", false),
         ("$request_uri ~ ^/secret/", false),
     ] {
         let import = translated(&format!("if ({test}) {{ return 403; }}"));
@@ -243,6 +246,8 @@ fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
         assert!(is_any_weakened(&import), "{:?}", import.notes);
     }
 }
+
+const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
 
 #[test]
 fn passwords_or_addresses_are_translated() {
@@ -258,6 +263,10 @@ fn passwords_or_addresses_are_translated() {
         // Every client needs a password, and a denied one too.
         ("deny all;", &["allow = \"all\""]),
         ("deny 10.0.0.1;", &["allow = \"all\""]),
+        // Only a denied client needs a password.
+        ("allow all;", &[EVERY_CLIENT]),
+        ("allow 10.0.0.1; allow all; deny all;", &[EVERY_CLIENT]),
+        ("deny 10.0.0.1; allow all;", &[EVERY_CLIENT, "deny = \"10.0.0.1\""]),
         // The exception closes the site.
         ("allow 10.0.0.1; deny 10.0.0.0/8; allow all;", &["deny = \"all\""]),
     ] {
@@ -270,6 +279,51 @@ fn passwords_or_addresses_are_translated() {
             .iter()
             .sum::<usize>();
         assert_eq!(count, expected.len(), "{lists}: {}", import.toml);
+    }
+}
+
+#[test]
+fn a_location_may_need_no_password_by_the_lists_of_its_server() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    // Directives of the server and of the location, and the settings of its route.
+    for (server, location, expected) in [
+        (
+            "satisfy any; allow all;",
+            auth,
+            &[EVERY_CLIENT, "auth = { realm = \"x\", file = \"/u\" }"][..],
+        ),
+        (
+            "satisfy any; deny 10.0.0.1; allow all;",
+            auth,
+            &[
+                EVERY_CLIENT,
+                "deny = \"10.0.0.1\"",
+                "auth = { realm = \"x\", file = \"/u\" }",
+            ],
+        ),
+        (&*format!("satisfy any; {auth}"), "allow all;", &[EVERY_CLIENT]),
+        (
+            &format!("allow all; {auth}"),
+            "satisfy any;",
+            &[EVERY_CLIENT, "satisfy = \"any\""],
+        ),
+        (
+            &format!("satisfy any; allow all; {auth}"),
+            "satisfy all;",
+            &["allow = \"all\"", "satisfy = \"all\""],
+        ),
+        (
+            &format!("satisfy any; allow all; {auth}"),
+            "auth_basic off;",
+            &["allow = \"all\"", "auth = false"],
+        ),
+        // The server stays closed, because its password file is not known.
+        ("satisfy any; auth_basic x;", "allow all;", &["deny = \"all\""]),
+    ] {
+        let import = translated(&format!("{server} location /x/ {{ {location} }}"));
+        let (_, route) = import.toml.split_once("route.\"/x/*\"]\n").unwrap();
+        let lines: Vec<&str> = route.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines, expected, "{server} {location}: {}", import.toml);
     }
 }
 

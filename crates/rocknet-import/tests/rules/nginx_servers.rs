@@ -77,6 +77,56 @@ fn a_server_turns_off_settings_of_http() {
 }
 
 #[test]
+fn servers_inherit_early_data() {
+    let tls = "server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k;";
+    for (http, server, is_on) in [
+        ("ssl_early_data on;", "listen 443 ssl;", true),
+        ("ssl_early_data on;", "listen 443 ssl; ssl_early_data off;", false),
+        ("ssl_early_data off;", "listen 443 ssl; ssl_early_data on;", true),
+        ("ssl_early_data on;", "listen 80;", false),
+        ("", "listen 443 ssl;", false),
+    ] {
+        let text = format!("http {{ {http} server {{ {server} {tls} }} }}");
+        let import = rocknet_import::import(Language::Nginx, "nginx.conf", &text).unwrap();
+        assert_eq!(
+            import.toml.contains("early_data = true"),
+            is_on,
+            "{text}: {}",
+            import.toml
+        );
+        assert!(import.notes.is_empty(), "{text}: {:?}", import.notes);
+    }
+}
+
+#[test]
+fn a_location_turns_compression_on_again() {
+    let route = "route.\"/x/*\"]\ncompress = true\n";
+    for (server, is_on) in [
+        ("gzip off; location /x/ { gzip on; }", true),
+        ("gzip off; location /x/ { brotli on; } location / { expires 1d; }", true),
+        ("location / { gzip off; } location /x/ { gzip on; }", true),
+        ("gzip on; location / { gzip off; } location /x/ { }", true),
+        ("gzip off; location / { gzip on; } location /x/ { expires 1d; }", false),
+        ("location /x/ { gzip on; }", false),
+        ("gzip on; location /x/ { gzip on; }", false),
+    ] {
+        let import = translated(server);
+        assert_eq!(import.toml.contains(route), is_on, "{server}: {}", import.toml);
+    }
+    let import = translated("gzip off; location / { gzip on; } location /x/ { expires 1d; }");
+    has(&import, "route.\"/x/*\"]\ncompress = false\n");
+    let import = translated("gzip off; location ~ \\.php$ { gzip on; fastcgi_pass unix:/x; }");
+    has(&import, "route.\"*.php\"]\ncompress = true\n");
+    let text = "http { gzip off; server { listen 80; server_name a.test; root /srv; location /x/ { gzip on; } } }";
+    has(
+        &rocknet_import::import(Language::Nginx, "nginx.conf", text).unwrap(),
+        route,
+    );
+    // Without an effect, the directive adds no route that could take precedence.
+    assert!(!translated("location ~ \\.js$ { gzip on; }").toml.contains("compress ="));
+}
+
+#[test]
 fn rewrites_of_named_locations_have_notes() {
     for (rewrite, expected) in [
         ("rewrite ^ /index.php last;", "the script reads the path"),

@@ -116,3 +116,29 @@ fn sections_replace_settings_of_their_host() {
     let import = translated_apache("Options Indexes\n<Directory /srv/a>\nOptions -Indexes\n</Directory>");
     has(&import, "route.\"/a/*\"]\nbrowse = false");
 }
+
+#[test]
+fn only_an_address_or_a_user_has_a_note_that_both_are_needed() {
+    let (address, user) = ("Require ip 10.0.0.0/8", "Require valid-user");
+    for (access, differs) in [
+        (format!("{address}\n{user}"), true),
+        (format!("<RequireAny>\n{address}\n{user}\n</RequireAny>"), true),
+        (format!("<RequireAll>\n{address}\n{user}\n</RequireAll>"), false),
+        (
+            format!(
+                "<RequireAll>\n<RequireAny>\n{address}\n{user}\n</RequireAny>\nRequire not ip 10.0.0.1\n</RequireAll>"
+            ),
+            true,
+        ),
+        (
+            format!("Order deny,allow\nDeny from all\nAllow from 10.0.0.0/8\n{user}"),
+            false,
+        ),
+    ] {
+        let import = translated_apache(&format!("<Location />\nAuthUserFile /u\n{access}\n</Location>"));
+        has(&import, "allow = \"10.0.0.0/8\"\n");
+        has(&import, "auth = { file = \"/u\" }\n");
+        let message = "requires both an allowed address and a user";
+        assert_eq!(has_note(&import, message), differs, "{access}: {:?}", import.notes);
+    }
+}

@@ -24,6 +24,14 @@ impl<'a> Scope<'a> {
             .forward
             .map_or(inherited_authority, |forward| forward.argument(0) != "off");
         self.authentication = (has_password, has_authority);
+        self.is_any_enough = match self.settings.get("satisfy") {
+            Some(word) => *word == Value::text("any"),
+            None => containing.is_some_and(|outer| outer.is_any_enough),
+        };
+        let is_inherited = self.access.is_empty()
+            && self.auth == (None, None)
+            && self.forward.is_none()
+            && !self.settings.has("satisfy");
         let is_off = !has_password && !has_authority;
         // Without authentication, or with `satisfy all`, the inherited lists apply as they were written, without the
         // changes for `satisfy any`.
@@ -39,7 +47,7 @@ impl<'a> Scope<'a> {
         }
         limit::finish(&self.limits, &mut self.settings, &mut self.notes);
         self.finish_authentication(inherited_password || inherited_authority);
-        if !self.is_adapted {
+        if !self.is_adapted && !is_inherited {
             self.finish_satisfy();
         }
     }
@@ -69,7 +77,7 @@ impl<'a> Scope<'a> {
         };
         let any = Value::text("any");
         let is_any = |settings: &Settings| settings.get("satisfy").map(|value| *value == any);
-        let outer_any = containing.and_then(|outer| is_any(&outer.settings)).unwrap_or(false);
+        let outer_any = containing.is_some_and(|outer| outer.is_any_enough);
         let place_any = is_any(&self.settings).unwrap_or(outer_any);
         let satisfy = named.iter().rfind(|d| d.is("satisfy"));
         let named_any = satisfy.map_or(outer_any, |d| d.argument(0) == "any");
@@ -180,6 +188,16 @@ impl<'a> Scope<'a> {
     /// Adapts access control to `satisfy any` with a password: an allowed address needs none, and every other client
     /// needs one, also a denied one.
     fn finish_satisfy(&mut self) {
+        let is_authenticated = self.authentication != (false, false) && !self.settings.is_locked();
+        if let Some((all, denied)) = admits_others(&self.access).filter(|_| self.is_any_enough && is_authenticated) {
+            // With `allow = "all"`, `satisfy` has no effect.
+            self.settings.set("allow", Value::texts(EVERY_CLIENT), all.line);
+            if !denied.is_empty() {
+                self.settings.set("deny", Value::texts(denied), all.line);
+            }
+            self.is_adapted = true;
+            return;
+        }
         let is_any = self.settings.get("satisfy") == Some(&Value::text("any"));
         let has_password = matches!(self.settings.get("auth"), Some(Value::Table(_)));
         let Some(first) = self
@@ -262,6 +280,19 @@ fn authority(directive: &Directive) -> Option<Value> {
         }
     }
     Some(Value::Table(auth))
+}
+
+/// Ranges that contain every client.
+const EVERY_CLIENT: [&str; 3] = ["0.0.0.0/0", "::/0", "unix"];
+
+/// Returns the `allow all` that decides about every client except a few denied ones, and the denied addresses. Returns
+/// `None` if there is no such directive, or if an `allow` before a `deny` is an exception.
+fn admits_others<'a>(access: &[&'a Directive]) -> Option<(&'a Directive, Vec<String>)> {
+    let at = access.iter().position(|d| d.argument(0) == "all")?;
+    let all = access[at];
+    let mut others = access[..at].iter().skip_while(|d| d.is("deny"));
+    let denied = access[..at].iter().filter(|d| d.is("deny")).map(address).collect();
+    (all.is("allow") && others.all(|d| d.is("allow"))).then_some((all, denied))
 }
 
 /// Returns the address of an `allow` or `deny`.

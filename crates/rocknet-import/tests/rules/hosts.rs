@@ -1,0 +1,82 @@
+//! Tests of hosts on several ports that become one site.
+
+use rocknet_import::{Language, NoteKind, import};
+
+use crate::support::{has, has_note};
+
+#[test]
+fn a_joined_site_has_the_settings_of_the_host_with_tls() {
+    let nginx = |is_tls| match is_tls {
+        true => {
+            "server { listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k; \
+             ssl_client_certificate /ca; ssl_verify_client on; }\n"
+        }
+        false => "server { listen 80; server_name a.test; root /srv; }\n",
+    };
+    let apache = |is_tls| match is_tls {
+        true => {
+            "<VirtualHost *:443>\nServerName a.test\nDocumentRoot /srv\nSSLEngine on\nSSLCertificateFile /c\n\
+             SSLCertificateKeyFile /k\nSSLCACertificateFile /ca\nSSLVerifyClient require\n</VirtualHost>\n"
+        }
+        false => "<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n</VirtualHost>\n",
+    };
+    let caddy = |is_tls| match is_tls {
+        true => "https://a.test {\nroot * /srv\nfile_server\ntls internal {\nprotocols tls1.3\n}\n}\n",
+        false => "http://a.test {\nroot * /srv\nfile_server\n}\n",
+    };
+    let files = "cert = \"/c\", key = \"/k\", hsts = \"0s\", client_ca = \"/ca\"";
+    let hosts: [(_, &dyn Fn(bool) -> &'static str, _); 3] = [
+        (Language::Nginx, &nginx, files),
+        (Language::Apache, &apache, &files.replace("hsts = \"0s\", ", "")),
+        (Language::Caddy, &caddy, "issuer = \"local\", min = \"1.3\""),
+    ];
+    for (language, host, expected) in hosts {
+        for is_tls_first in [true, false] {
+            let text = [host(is_tls_first), host(!is_tls_first)].concat();
+            let import = import(language, "site.conf", &text).unwrap();
+            has(&import, &format!("\ntls = {{ {expected}"));
+            has(&import, "redirect = false");
+        }
+    }
+}
+
+#[test]
+fn a_site_whose_redirect_leads_to_another_host_is_not_served_without_tls() {
+    let tls = "listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k;";
+    for target in ["$host", "a.test", "b.test"] {
+        let clear = format!("listen 80; server_name a.test; return 301 https://{target}$request_uri;");
+        let text = format!("server {{ {tls} }}\nserver {{ {clear} }}\n");
+        let import = import(Language::Nginx, "site.conf", &text).unwrap();
+        has(&import, "\ntls = { cert = \"/c\", key = \"/k\", hsts = \"0s\" }\n");
+        assert!(!import.toml.contains("listen"), "{}", import.toml);
+        assert_eq!(
+            has_note(&import, "is redirected to https://a.test/, not to"),
+            target == "b.test"
+        );
+    }
+}
+
+#[test]
+fn a_redirect_of_every_path_leaves_no_directive_without_a_note() {
+    let text = "http://a.test, http://b.test {\nredir https://a.test{uri}\nredir /old /new\n@b host b.test\n\
+                handle @b {\nrespond hello\n}\n}\n";
+    let import = import(Language::Caddy, "Caddyfile", text).unwrap();
+    has(
+        &import,
+        "redirects.\"/*\" = { to = \"https://a.test/{*}\", status = 302 }",
+    );
+    let kinds: Vec<_> = import
+        .notes
+        .iter()
+        .map(|note| (note.directive.as_str(), note.kind))
+        .collect();
+    let (differs, needless) = (NoteKind::Differs, NoteKind::NotNeeded);
+    assert_eq!(
+        kinds,
+        [
+            ("redir /old /new", differs),
+            ("@b host b.test", needless),
+            ("handle @b", needless)
+        ]
+    );
+}

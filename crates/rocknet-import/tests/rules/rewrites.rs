@@ -1,0 +1,76 @@
+//! Tests of the paths to which each `RewriteRule` of Apache applies.
+
+use rocknet_import::{Import, Language, Note, NoteKind, import};
+
+use crate::support::{has_note, rules, translated_apache};
+
+/// Translates an `.htaccess` with these rules.
+fn translated_folder(rules: &str) -> Import {
+    import(
+        Language::Apache,
+        "/srv/a/.htaccess",
+        &format!("RewriteEngine On\n{rules}\n"),
+    )
+    .unwrap()
+}
+
+#[test]
+fn in_a_folder_a_path_with_a_slash_excepts_nothing() {
+    for expression in ["^/(.*)$", "^(/.*)$", "(^/a|^/secret)", "^(?:/a|/secret)"] {
+        let import = translated_folder(&format!(
+            "RewriteCond %{{REMOTE_ADDR}} ^10\\.\nRewriteRule {expression} - [L]\nRewriteRule ^secret - [F]"
+        ));
+        assert_eq!(rules(&import), ["path = '~^/secret'; respond = 403"], "{}", import.toml);
+        let is_noted =
+            |note: &Note| note.kind == NoteKind::NotTranslated && note.message.contains("the rules that follow apply");
+        assert!(import.notes.iter().any(is_noted), "{expression}: {:?}", import.notes);
+    }
+    let import = translated_folder("RewriteRule ^(/?)a - [L]\nRewriteRule ^ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["unless = { path = '~^(/?)a' }; respond = 403; resolved = true"],
+        "{}",
+        import.toml
+    );
+    // The second alternative matches in Apache.
+    let import = translated_folder("RewriteRule ^(/a|b)$ - [F]");
+    assert_eq!(rules(&import), ["path = '/b'; respond = 403"], "{}", import.toml);
+}
+
+#[test]
+fn a_group_of_a_host_has_the_slash_of_the_path() {
+    for (rule, expected) in [
+        ("^(.*)\\.php$ /x$1", "path = '~^(.*)\\\\.php$'; rewrite = '/x{1}'"),
+        // RockNet reduces slashes at the beginning of a target to one.
+        ("(.*)\\.htm$ $1.html", "path = '~(.*)\\\\.htm$'; rewrite = '/{1}.html'"),
+        ("^([a-z/]+)/z$ /y$1", "path = '~^([a-z/]+)/z$'; rewrite = '/y{1}'"),
+        ("^/(.*)\\.php$ /x$1", "path = '~^/(.*)\\\\.php$'; rewrite = '/x{1}'"),
+        ("^(.*)$ /x$1", "rewrite = '/x/{*}'"),
+    ] {
+        let host = format!("RewriteEngine On\nRewriteRule {rule}");
+        assert_eq!(rules(&translated_apache(&host)), [expected], "{rule}");
+        // `RewriteBase` of a folder has no effect on the rules of the host.
+        let import = translated_apache(&format!("{host}\n<Directory /srv>\nRewriteBase /sub\n</Directory>"));
+        assert_eq!(rules(&import), [expected], "{rule}");
+    }
+    let import = translated_folder("RewriteRule ^(.*)\\.php$ /x$1");
+    assert_eq!(rules(&import), ["path = '~^/(.*)\\\\.php$'; rewrite = '/x{1}'"]);
+}
+
+#[test]
+fn a_host_excepts_no_path_without_a_slash() {
+    for expression in ["^open", "^(a|open)", "^$"] {
+        let import = translated_apache(&format!(
+            "RewriteEngine On\nRewriteRule {expression} - [L]\nRewriteRule ^ - [F]"
+        ));
+        assert_eq!(rules(&import), ["respond = 403"], "{expression}: {}", import.toml);
+        assert!(has_note(&import, "the rules that follow apply"), "{:?}", import.notes);
+    }
+    let import = translated_apache("RewriteEngine On\nRewriteRule ^\\/open - [L]\nRewriteRule ^ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["unless = { path = '~^\\\\/open' }; respond = 403; resolved = true"],
+        "{}",
+        import.toml
+    );
+}
