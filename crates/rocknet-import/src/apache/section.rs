@@ -319,8 +319,8 @@ pub(super) fn order(section: &Directive) -> (u8, usize) {
     }
 }
 
-/// Returns true if a section for a folder applies to a host. `roots`: folders that the host serves. The section must
-/// contain one of them, or be inside of one. Its path may also have an unknown variable.
+/// Returns true if the folder of a section contains a folder that a host serves, or is inside of one. `roots`: folders
+/// that the host serves. Also returns true if the path of the section has an unknown variable.
 pub(super) fn applies(section: &Directive, roots: &[String], context: &ServerContext) -> bool {
     let Some(folder) = context.expand(section.argument(0)) else {
         return true;
