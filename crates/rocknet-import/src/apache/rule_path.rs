@@ -169,7 +169,7 @@ impl<'a> RulePath<'a> {
 /// Returns a target with marked placeholders ([`marks`]) in place of its variables and of references to conditions,
 /// such as `%1`. Returns `None` if a variable has no placeholder.
 fn marked(target: &str, base: &str) -> Option<String> {
-    // The query is kept anyway.
+    // The query and the host of the request are kept anyway.
     let target = target.strip_suffix("?%{QUERY_STRING}").unwrap_or(target);
     let target = target
         .replace("%{ENV:BASE}", base)
@@ -177,6 +177,7 @@ fn marked(target: &str, base: &str) -> Option<String> {
     if target.contains(MARKS.0) {
         return None;
     }
+    // The path begins with a slash itself.
     let target = target.replace("/%{REQUEST_URI}", "%{REQUEST_URI}");
     let (mut out, mut rest) = (String::new(), target.as_str());
     while let Some((before, after)) = rest.split_once('%') {

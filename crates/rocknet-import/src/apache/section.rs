@@ -130,6 +130,7 @@ pub(super) fn translate(
             // The directive is stored in the proxies.
         } else if directive.block.is_some() && !is_access(directive) {
             if is_site {
+                // A section in one for the whole site applies like a section of the host.
                 translate(directive, site, proxies, rewrites, context);
             } else {
                 nested(directive, &patterns, &mut scope, site, proxies.forwarding);
@@ -318,8 +319,8 @@ pub(super) fn order(section: &Directive) -> (u8, usize) {
     }
 }
 
-/// Returns true if a section for a folder applies to one of the folders that a host serves, `roots`: it contains the
-/// root, or is below it. Also returns true if the path of the section has an unknown variable.
+/// Returns true if the folder of a section contains a folder that a host serves, or is inside of one. `roots`: folders
+/// that the host serves. Also returns true if the path of the section has an unknown variable.
 pub(super) fn applies(section: &Directive, roots: &[String], context: &ServerContext) -> bool {
     let Some(folder) = context.expand(section.argument(0)) else {
         return true;

@@ -113,7 +113,7 @@ pub(super) fn matching(
     }
 }
 
-/// Methods that an expression may mean besides those that it names.
+/// Registered methods (IANA), which an expression without anchors may match besides those that it names.
 const METHODS: &str = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONNECT COPY DELETE GET HEAD LABEL LINK LOCK MERGE \
     MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE OPTIONS ORDERPATCH PATCH POST PROPFIND PROPPATCH PUT REBIND \
     REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL";

@@ -80,7 +80,7 @@ impl CaddyBlock<'_> {
         first
             .iter()
             .for_each(|directive| translate_directive(directive, &mut place, site, &mut content));
-        // Settings, and access control of the routes, of the directives outside of the blocks.
+        // Result of the directives outside of the blocks: settings of the site, and access control of routes.
         let base = site.settings.clone();
         let before: Vec<(String, Settings)> = site
             .routes
@@ -281,6 +281,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
         ("header", words) => header(directive, words, &mut settings, site),
+        // Passwords and an authority would have to apply together.
         ("basic_auth" | "basicauth", _) if forward_auth::has_authority(site) => {
             settings.close(line);
             let message =
@@ -299,6 +300,7 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
             }
         },
         ("basic_auth" | "basicauth", words) => basic_auth(directive, words, &mut settings, site),
+        // Directives of the plugins caddy-security and caddy-jwt.
         ("authorize" | "authenticate" | "jwtauth", _) => {
             settings.close(line);
             site.skip(directive, forward_auth::NOT_TRANSLATED);
