@@ -57,7 +57,7 @@ pub(super) fn set(settings: &mut Settings, map: &str, name: &str, value: &str, l
 }
 
 /// Removes the temporary keys from the settings of a site or section. Returns their values as tables `ini` and `env` of
-/// `php`, and the first of their lines; 0 if there are none.
+/// `php`, and the first of their lines; 0 without such keys.
 fn take(settings: &mut Settings) -> (Vec<(String, Value)>, usize) {
     let (mut tables, mut first) = (Vec::new(), 0);
     for (map, key) in MAPS {
