@@ -31,10 +31,10 @@ use super::test::field_name;
 use super::upstream::Upstreams;
 
 /// Adds arguments to each `auth_request` of a server and of its locations that has a counterpart: URL of the authority,
-/// page for signing in, field of the user, and fields of the identity. The page and the user are empty without
-/// such directives. `scope` translates the arguments to `auth`. Removes or replaces the directives that belong to `auth_request`,
-/// and returns notes about them. An `auth_request` without a counterpart stays as it is. `inherited`: `proxy_…`
-/// directives of `http`.
+/// page for signing in, field of the user, and fields of the identity. The page and the user are empty without such
+/// directives. `scope` translates the arguments to `auth`. Removes or replaces the directives that belong to
+/// `auth_request`, and returns notes about them. An `auth_request` without a counterpart stays as it is. `inherited`:
+/// `proxy_…` directives of `http`.
 pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstreams: &Upstreams) -> Vec<Note> {
     let mut notes = Vec::new();
     let has_request = |block: &Directive| block.children().iter().any(is_query);

@@ -39,7 +39,8 @@ pub(super) fn translate(
     }
 }
 
-/// Adds the redirect or rule of a `return`. Returns false if neither was added, or if a route refuses the requests instead.
+/// Adds the redirect or rule of a `return`. Returns false if neither was added, or if a route refuses the requests
+/// instead.
 fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, site: &mut Site) -> bool {
     let line = directive.line;
     let patterns = &area.patterns;

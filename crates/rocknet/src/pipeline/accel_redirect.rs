@@ -185,7 +185,8 @@ async fn locate(
 }
 
 /// Returns the tree whose root contains the file, and the path of the file in that tree. Only path names are compared.
-/// Of several such trees, the one with the longest root is returned. `None`: no root contains it. May block on the disk.
+/// Of several such trees, the one with the longest root is returned. `None`: no root contains it. May block on the
+/// disk.
 fn find_tree(trees: &[Arc<Tree>], file: &Path) -> Option<(Arc<Tree>, Box<str>)> {
     let below = |tree: &Arc<Tree>| {
         let root = tree.folder();
