@@ -53,11 +53,6 @@ impl<R> Job<R> {
         matches!(self.state, JobState::Rejected(_))
     }
 
-    /// Drops the handle without cancelling the job. The job runs, and its result is discarded.
-    pub fn detach(mut self) {
-        self.cancel = None;
-    }
-
     /// Creates the handle of a job that the pool has not queued, for this reason.
     pub(super) fn rejected(error: JobError) -> Job<R> {
         Job {
@@ -151,4 +146,15 @@ pub(super) fn task<R: Send + 'static>(
         }
     };
     (Box::new(task), receiver)
+}
+
+/// Creates a task from a job without a result.
+pub(super) fn background_task(job: impl FnOnce() + Send + 'static) -> Task {
+    Box::new(move || match catch_unwind(AssertUnwindSafe(job)) {
+        Ok(()) => TaskOutcome::Done,
+        Err(payload) => {
+            drop(payload);
+            TaskOutcome::Panicked
+        }
+    })
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use rocknet_config::model::Priority;
 
 use super::clock::{Clock, SystemClock};
-use super::job::{Job, JobError, Task, TaskOutcome, task};
-use super::queue::{LEVELS, PRIORITIES, Queue, level};
+use super::job::{Job, JobError, Task, TaskOutcome, background_task, task};
+use super::queue::{LEVELS, PRIORITIES, Queue, Ticket, level};
 use rocknet_io::thread_priority;
 
 /// A handle of the pool; clones refer to the same pool. When the last handle is dropped, the threads finish the queue
@@ -99,8 +99,39 @@ impl Pool {
     /// Submits a job. The [`Job`] resolves to the result or to a [`JobError`]; callers respond to
     /// [`JobError::Rejected`] with 503.
     pub fn spawn<R: Send + 'static>(&self, priority: Priority, job: impl FnOnce() -> R + Send + 'static) -> Job<R> {
-        let shared = &self.handle.shared;
         let (task, receiver) = task(job);
+        let ticket = match self.submit(priority, task) {
+            Ok(ticket) => ticket,
+            Err(rejection) => return Job::rejected(rejection),
+        };
+        let shared = Arc::clone(&self.handle.shared);
+        let cancel = move || {
+            let mut state = shared.lock();
+            let task = state.queue.cancel(ticket);
+            state.counts[level(priority)].cancelled += u64::from(task.is_some());
+            // The task is dropped without the lock, because the destructors of the job may use the pool.
+            drop(state);
+            drop(task);
+        };
+        Job::accepted(receiver, Box::new(cancel))
+    }
+
+    /// Submits a job whose result is not needed. It cannot be cancelled.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the pool has not accepted the job, which is dropped.
+    pub fn run_in_background(&self, priority: Priority, job: impl FnOnce() + Send + 'static) -> Result<(), JobError> {
+        self.submit(priority, background_task(job)).map(drop)
+    }
+
+    /// Queues a task.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the pool has not accepted the task, which is dropped.
+    fn submit(&self, priority: Priority, task: Task) -> Result<Ticket, JobError> {
+        let shared = &self.handle.shared;
         let now = shared.clock.now();
         let mut state = shared.lock();
         if priority == Priority::Low && !state.has_low_threads {
@@ -112,36 +143,28 @@ impl Pool {
         if !state.missing.is_empty() && state.phase == Phase::Open {
             state = shared.start_missing(state);
         }
-        let rejection = if state.phase != Phase::Open {
-            JobError::Stopped
+        let (task, rejection) = if state.phase != Phase::Open {
+            (task, JobError::Stopped)
         } else if state.alive == 0 {
             state.counts[level(priority)].rejected += 1;
-            JobError::Rejected
+            (task, JobError::Rejected)
         } else {
             match state.queue.push(priority, task, now) {
                 Ok(ticket) => {
                     drop(state);
                     shared.ready_for(priority).notify_one();
-                    let shared = Arc::clone(shared);
-                    let cancel = move || {
-                        let mut state = shared.lock();
-                        let task = state.queue.cancel(ticket);
-                        state.counts[level(priority)].cancelled += u64::from(task.is_some());
-                        // The task is dropped without the lock, because the destructors of the job may use the pool.
-                        drop(state);
-                        drop(task);
-                    };
-                    return Job::accepted(receiver, Box::new(cancel));
+                    return Ok(ticket);
                 }
                 Err(task) => {
                     state.counts[level(priority)].rejected += 1;
-                    drop(state);
-                    drop(task);
-                    JobError::Rejected
+                    (task, JobError::Rejected)
                 }
             }
         };
-        Job::rejected(rejection)
+        // The task is dropped without the lock, because the destructors of the job may use the pool.
+        drop(state);
+        drop(task);
+        Err(rejection)
     }
 
     /// Returns the state and counters of the pool.

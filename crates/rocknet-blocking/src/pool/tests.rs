@@ -77,6 +77,28 @@ impl Clock for TestClock {
 }
 
 #[test]
+fn a_background_job_runs_although_no_handle_waits_for_it() {
+    let pool = Pool::new(1);
+    let (release, busy) = occupy_thread(&pool);
+    let (log, logged) = channel();
+    // The job is queued, because the only thread is busy.
+    let later = log.clone();
+    assert_eq!(
+        pool.run_in_background(Normal, move || later.send("ran").unwrap()),
+        Ok(())
+    );
+    assert_eq!(pool.run_in_background(Normal, || panic!("for the test")), Ok(()));
+    drop(release);
+    assert_eq!(logged.recv().unwrap(), "ran");
+    assert_eq!(wait(busy), Ok(()));
+    // The thread has survived the panic.
+    assert_eq!(wait(logging_job(&pool, Normal, "next", &log)), Ok(()));
+    finish(&pool);
+    assert_eq!((counts(&pool, Normal).done, counts(&pool, Normal).panicked), (2, 1));
+    assert_eq!(pool.run_in_background(Normal, || ()), Err(JobError::Stopped));
+}
+
+#[test]
 fn jobs_return_their_results() {
     let pool = Pool::new(2);
     let jobs: Vec<_> = (0..100u32)

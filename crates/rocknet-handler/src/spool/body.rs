@@ -181,7 +181,7 @@ impl Drop for SpoolFile {
     fn drop(&mut self) {
         if let Some(handle) = self.handle.take() {
             // A pool that accepts no more jobs drops the file immediately.
-            self.pool.spawn(self.priority, move || drop(handle)).detach();
+            let _ = self.pool.run_in_background(self.priority, move || drop(handle));
         }
     }
 }

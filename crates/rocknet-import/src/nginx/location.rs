@@ -14,7 +14,7 @@ use super::action;
 use super::area::LocationArea;
 use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, matched, matches_well_known, patterns};
-use super::precedence::{LocationRoute, is_overridden, note_overridden, rank, selected, without_openings};
+use super::precedence::{LocationRoute, is_overridden, keep_earlier_restrictions, note_overridden, rank, selected};
 use super::response;
 use super::restriction::{denied_status, is_denied};
 use super::scope::{ConfigLevel, Scope, constant};
@@ -29,7 +29,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
-    // Patterns of earlier expressions that restrict access by their routes only, without rules.
+    // Patterns of earlier locations with an expression whose routes restrict access. No rule repeats such a restriction.
     let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
@@ -133,13 +133,13 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         let mut all = inherited.clone();
         all.merge(access_of(settings));
         if let Some(satisfy) = settings.get("satisfy").or(site.settings.get("satisfy")) {
-            // `without_openings` only compares values, so the line does not matter.
+            // `keep_earlier_restrictions` only compares values, so the line does not matter.
             all.set("satisfy", satisfy.clone(), 0);
         }
         all
     };
     let mut notes = Vec::new();
-    for route in without_openings(routes, access, &mut notes) {
+    for route in keep_earlier_restrictions(routes, access, &mut notes) {
         if !route.settings.is_empty() {
             site.route(&route.pattern, route.line).merge(route.settings);
         }

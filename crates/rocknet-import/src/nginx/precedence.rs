@@ -113,9 +113,10 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
     one.iter().all(|a| other.iter().all(|b| differ(a, b)))
 }
 
-/// Leaves out routes that would open paths of an earlier expression. nginx applies the first expression that matches,
-/// and RockNet does not select routes in this order. `access`: returns the access control that applies to a route.
-pub(super) fn without_openings(
+/// Leaves out routes that would open paths that an earlier expression restricts. nginx applies the first expression
+/// that matches, and RockNet does not select routes in this order. `access`: returns the access control that applies to
+/// a route.
+pub(super) fn keep_earlier_restrictions(
     routes: Vec<LocationRoute>,
     access: impl Fn(&Settings) -> Settings,
     notes: &mut Vec<Note>,

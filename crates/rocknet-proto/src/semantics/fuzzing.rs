@@ -140,6 +140,7 @@ fn condition_value(value: &[u8]) {
     let strong = etag::list_matches(value, existing.etag, true, Comparison::Strong);
     let weak = etag::list_matches(value, existing.etag, true, Comparison::Weak);
     assert!(weak || !strong, "a strong match is a weak match");
+    // `false`: there is no representation, so that nothing matches, not even `*`.
     assert!(!etag::list_matches(value, existing.etag, false, Comparison::Weak));
     if conditional::if_range(value, &existing) {
         assert!(strong || date::parse(value.trim_ascii()) == existing.last_modified);

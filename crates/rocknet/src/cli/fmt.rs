@@ -106,7 +106,8 @@ fn format(text: &str, name: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Replaces the text `old` of a file of any size.
+/// Replaces the text `old` of a file. Unlike `config_file::replace`, it also accepts files that are too large for the
+/// control API.
 fn replace(file: &Path, old: &str, formatted: &str) -> Result<(), ReplaceError> {
     config_file::replace_if(file, formatted, |file| Ok(ProcessEnvironment.read(file)? == old))
 }

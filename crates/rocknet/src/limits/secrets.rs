@@ -1,5 +1,5 @@
-//! Secrets of the tables of clients, which count the use of limits, offences and wrong passwords. A process passes the
-//! secrets to its successor.
+//! Secrets by which the server hides clients and passwords in its tables of limits, offences and wrong passwords. A
+//! process passes them to its successor, which gets the tables too.
 
 use aws_lc_rs::rand;
 use rocknet_limit::KeySeed;
@@ -8,11 +8,11 @@ use zeroize::Zeroizing;
 /// Size of the key of access control in bytes.
 const ACCESS_KEY_SIZE: usize = 32;
 
-/// Secrets of the tables of clients. With the same secrets, a successor finds the entries of its predecessor.
+/// The secrets. With the same ones, a successor finds the entries of its predecessor.
 pub struct LimitSecrets {
-    /// Seed of the hashes of the keys of limits, and of clients that have committed offences.
+    /// Seed with which the tables hash clients and the values of `limit.key`.
     pub seed: KeySeed,
-    /// Key of the fingerprints of passwords.
+    /// Key with which access control computes fingerprints of passwords.
     access_key: Zeroizing<[u8; ACCESS_KEY_SIZE]>,
 }
 

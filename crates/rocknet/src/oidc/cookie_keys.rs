@@ -70,11 +70,10 @@ impl CookieKeys {
             return;
         }
         let keys = Arc::clone(self);
-        let job = services.pool.spawn(Priority::Low, move || keys.rotate(now));
-        if job.is_rejected() {
+        let submitted = services.pool.run_in_background(Priority::Low, move || keys.rotate(now));
+        if submitted.is_err() {
             self.is_rotating.store(false, Ordering::Relaxed);
         }
-        job.detach();
     }
 
     fn rotate(&self, now: u64) {

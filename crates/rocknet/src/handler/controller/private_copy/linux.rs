@@ -1,4 +1,5 @@
-//! Private copies as anonymous files in memory (`memfd_create`).
+//! Private copies of controller libraries, as anonymous files in memory (`memfd_create`). A later change of the
+//! library's file does not affect a copy.
 
 use std::fs::File;
 use std::io;
