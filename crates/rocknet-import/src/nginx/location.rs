@@ -29,7 +29,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
-    // Patterns of earlier locations with an expression whose routes restrict access. No rule repeats such a restriction.
+    // Patterns of earlier locations with an expression whose routes restrict access, but no rule does.
     let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
