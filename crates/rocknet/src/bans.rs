@@ -7,8 +7,7 @@
 //! networks.rs  banned networks: those of files and those that operators have added
 //! list_files.rs  the files of `ban.files`, which are read again when they change
 //! store.rs     the file in the state folder that keeps bans across restarts
-//! passed.rs    the bans that a process passes to its successor after an upgrade
-//! ban_file.rs  the format of these files
+//! ban_file.rs  the format of the store and of the file with passed bans
 //! logins.rs    logins in progress, which count as failed until they succeed
 //! login_attempts.rs  the logins of a client, and whether it may try another
 //! operators.rs  bans that operators add and lift
@@ -28,7 +27,6 @@ mod logins;
 mod networks;
 mod offence;
 mod operators;
-mod passed;
 mod report;
 mod rules;
 mod store;
@@ -43,11 +41,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rocknet_config::client_ranges::client_network;
 use rocknet_config::model::Config;
 use rocknet_control::text;
-use rocknet_limit::bans::BanTable;
+use rocknet_limit::bans::{BanTable, MAX_BANS};
 use rocknet_limit::offenders::Offenders;
 use rocknet_limit::{Budget, KeySeed, RateTable, Taken};
 use tracing::Level;
 
+use self::ban_file::Stored;
 use self::keeper::Keeper;
 use self::list_files::ListFiles;
 use self::logins::Logins;
@@ -92,6 +91,8 @@ pub struct Bans {
     store: Mutex<Option<Store>>,
     /// True if the store does not have the latest bans.
     is_dirty: AtomicBool,
+    /// New bans that the store does not have. After an upgrade, the old process passes them to the new one.
+    unwritten: Mutex<Stored>,
     /// `None` until a configuration has `[ban]`, and after [`Bans::stop`].
     keeper: Mutex<Option<Keeper>>,
     /// Origin of the times of the rates.
@@ -130,6 +131,7 @@ impl Bans {
             counters: Counters::default(),
             store: Mutex::default(),
             is_dirty: AtomicBool::new(false),
+            unwritten: Mutex::default(),
             keeper: Mutex::default(),
             started: Instant::now(),
         }
@@ -160,37 +162,44 @@ impl Bans {
     }
 
     /// Loads the bans that an earlier process has stored in the state folder, and stores them there from now on. A
-    /// second call does nothing. `predecessor`: ID of the process from which this process takes over.
-    pub fn open_store(&self, folder: &Path, predecessor: Option<u32>) {
+    /// second call does nothing. `takes_over`: true if this process takes over from another one.
+    pub fn open_store(&self, folder: &Path, takes_over: bool) {
         let mut store = lock(&self.store);
         if store.is_some() {
             return;
         }
         let now = unix_s();
-        let (mut opened, stored) = Store::open(folder, predecessor);
-        for (client, ban) in stored.clients {
-            self.clients.insert_longer(client, ban, now);
-        }
-        self.clients.forget(now);
-        lock(&self.added).extend(
-            stored
-                .networks
-                .into_iter()
-                .filter(|network| network.is_active(now))
-                .take(MAX_ADDED),
-        );
-        if opened.needs_write() {
-            opened.write(&self.clients.all(), &lock(&self.added), now);
-        }
+        let (opened, stored) = Store::open(folder, takes_over);
         *store = Some(opened);
         drop(store);
-        self.rebuild_networks(now);
+        self.insert_stored(stored, now);
+        self.clients.forget(now);
         let active = self.clients.active(now) + lock(&self.added).len();
         if active > 0 {
             tracing::info!("{active} bans continue");
         }
         // The thread examines from now on whether a predecessor passes bans.
         self.wake_keeper();
+    }
+
+    /// Adds bans of a file, unless a client has a longer one. Returns their number.
+    fn insert_stored(&self, stored: Stored, now: u64) -> usize {
+        let clients = stored.clients.into_iter();
+        let clients = clients
+            .filter(|(client, ban)| self.clients.insert_longer(*client, ban.clone(), now))
+            .count();
+        let mut added = lock(&self.added);
+        let before = added.len();
+        for network in stored.networks {
+            let is_known = added.iter().any(|other| other.network == network.network);
+            if network.is_active(now) && !is_known && added.len() < MAX_ADDED {
+                added.push(network);
+            }
+        }
+        let networks = added.len() - before;
+        drop(added);
+        self.rebuild_networks(now);
+        clients + networks
     }
 
     /// Returns true if there is or was a ban, so that clients have to be looked up.
@@ -290,7 +299,7 @@ impl Bans {
                 offence,
                 &format!("banned for {time}: {}", rate.describe(offence)),
             );
-            self.changed();
+            self.changed(|unwritten| unwritten.clients.push((key, ban)));
         }
     }
 
@@ -318,25 +327,15 @@ impl Bans {
         }
     }
 
-    /// Adds the bans that the predecessor of this process has made for its last connections. Returns true while more
-    /// can follow.
+    /// Adds the bans that old processes have passed. Returns true while more can follow soon.
     fn take_passed(&self, now: u64) -> bool {
         let mut store = lock(&self.store);
-        let Some(opened) = store.as_mut().filter(|store| store.has_predecessor()) else {
-            return false;
-        };
-        let passed = opened.take_passed();
-        let (continues, needs_write) = (opened.has_predecessor(), opened.needs_write());
+        let Some(opened) = &mut *store else { return false };
+        let (passed, continues) = (opened.take_passed(), opened.has_predecessor());
         drop(store);
-        let added = passed
-            .into_iter()
-            .filter(|(client, ban)| self.clients.insert_longer(*client, ban.clone(), now))
-            .count();
-        if added > 0 {
-            tracing::info!("{added} bans of the previous process continue");
-        }
-        if added > 0 || needs_write {
-            self.is_dirty.store(true, Ordering::Relaxed);
+        if !passed.is_empty() {
+            let added = self.insert_stored(passed, now);
+            tracing::info!("{added} bans of an old process continue");
         }
         continues
     }
@@ -346,9 +345,14 @@ impl Bans {
         let mut store = lock(&self.store);
         let Some(opened) = &mut *store else { return };
         self.is_dirty.store(false, Ordering::Relaxed);
+        let unwritten = std::mem::take(&mut *lock(&self.unwritten));
         // A worker that removes ended bans needs the lock of `added`, and must not wait for the disk.
         let added = lock(&self.added).clone();
-        opened.write(&self.clients.all(), &added, unix_s());
+        if !opened.write(&self.clients.all(), &added, &unwritten) {
+            // The next periodic work tries again.
+            lock(&self.unwritten).add(&unwritten);
+            self.is_dirty.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Writes the store if it lacks the latest bans. Called before the new process of an upgrade reads it.
@@ -358,10 +362,13 @@ impl Bans {
         }
     }
 
-    /// Begins to pass bans to the successor of this process. Called once the successor owns the store.
+    /// Passes further bans to the process that has taken over.
     pub fn begin_passing(&self) {
-        // The successor may lack bans that began after it had read the store. The next write passes them.
-        self.changed();
+        if let Some(store) = &mut *lock(&self.store) {
+            store.begin_passing();
+        }
+        self.is_dirty.store(true, Ordering::Relaxed);
+        self.wake_keeper();
     }
 
     /// Ends the thread, and writes the store. Returns false if the thread has not ended by `deadline`.
@@ -372,8 +379,14 @@ impl Bans {
         has_ended
     }
 
-    /// Notes that the store does not have the latest bans.
-    fn changed(&self) {
+    /// Notes that the store lacks a new ban. `add` adds the ban to those that are unwritten.
+    fn changed(&self, add: impl FnOnce(&mut Stored)) {
+        let mut unwritten = lock(&self.unwritten);
+        // Without a store, or if it cannot be written, no more bans are kept than there can be.
+        if unwritten.clients.len() < MAX_BANS {
+            add(&mut unwritten);
+        }
+        drop(unwritten);
         self.is_dirty.store(true, Ordering::Relaxed);
         self.wake_keeper();
     }

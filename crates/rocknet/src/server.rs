@@ -301,14 +301,14 @@ impl Server {
             tracing::error!("ban lists are not watched, because a thread cannot be started: {error}");
         }
         if config.ban.is_some() {
-            bans.open_store(&self.state_folder, None);
+            bans.open_store(&self.state_folder, false);
         }
     }
 
     /// Keeps bans in the state folder, and loads those that an earlier process has kept there. A server with `[ban]`
     /// does so without this call. Without `[ban]`, the bans of operators need it to last across restarts.
     pub fn keep_bans(&self) {
-        self.shared.registries.bans.open_store(&self.state_folder, None);
+        self.shared.registries.bans.open_store(&self.state_folder, false);
     }
 
     /// Returns each address with a worker that has not confirmed the heartbeat of an earlier call. Sends a new

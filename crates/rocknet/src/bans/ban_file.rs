@@ -20,11 +20,27 @@ pub const MAX_FILE_BYTES: u64 = 64 << 20;
 /// First words of a file: format and version.
 const FORMAT: &str = "rocknet-bans 1 ";
 
+/// A ban, after the number of its client.
+pub type ClientBan = (u128, Ban<Reason>);
+
 /// Bans of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    pub clients: Vec<(u128, Ban<Reason>)>,
+    pub clients: Vec<ClientBan>,
     pub networks: Vec<AddedNetwork>,
+}
+
+impl Stored {
+    /// Returns true if there are no bans.
+    pub fn is_empty(&self) -> bool {
+        self.clients.is_empty() && self.networks.is_empty()
+    }
+
+    /// Adds bans of another file.
+    pub fn add(&mut self, other: &Stored) {
+        self.clients.extend_from_slice(&other.clients);
+        self.networks.extend_from_slice(&other.networks);
+    }
 }
 
 /// Returns the name of this process in files: its ID, and a random number, because later processes can have the ID too.
@@ -65,8 +81,8 @@ pub fn read(path: &Path, max: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the name of the process that has written a file. `text`: at least the first line of the file. Empty if the
-/// text is no such file.
+/// Returns the name of the process that has written a file; empty if the text has another format. `text`: at least the
+/// first line of the file.
 pub fn writer(text: &str) -> &str {
     text.lines()
         .next()

@@ -43,7 +43,8 @@ impl Bans {
                     count,
                     reason,
                 };
-                self.clients.insert(client, ban, now);
+                self.clients.insert(client, ban.clone(), now);
+                self.changed(|unwritten| unwritten.clients.push((client, ban)));
                 address::client_text(client)
             }
             None => {
@@ -55,12 +56,15 @@ impl Bans {
                     ));
                 }
                 let since = now;
-                added.push(AddedNetwork {
+                let ban = AddedNetwork {
                     network,
                     since,
                     until,
                     reason,
-                });
+                };
+                added.push(ban.clone());
+                drop(added);
+                self.changed(|unwritten| unwritten.networks.push(ban));
                 address::text(network)
             }
         };
@@ -86,12 +90,14 @@ impl Bans {
                     rate.update(self.seed.of_client(client), self.elapsed(), |full_at| *full_at = 0);
                 }
                 self.logins.forget(self.seed.of_client(client), self.elapsed());
+                lock(&self.unwritten).clients.retain(|(banned, _)| *banned != client);
                 (address::client_text(client), self.clients.lift(client, now))
             }
             None => {
                 let mut added = lock(&self.added);
                 let before = added.len();
                 added.retain(|other| other.network != network);
+                lock(&self.unwritten).networks.retain(|ban| ban.network != network);
                 (address::text(network), added.len() < before)
             }
         };

@@ -1,26 +1,35 @@
 //! File in the state folder that keeps bans across restarts and upgrades.
 //!
-//! It names the process that has written it last, its owner. After an upgrade, the old process does not replace the
-//! bans of the new one: a process does not write if another running process has become the owner since this process has
-//! read or written the file. It passes its later bans to its successor instead ([`passed`]).
+//! It names the process that has written it last, its owner. In an upgrade, the new process becomes the owner before it
+//! serves. From then on, the old process writes its new bans to a second file, from which the owner takes them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rocknet_limit::bans::Ban;
-
-use super::ban_file::{self, MAX_FILE_BYTES, Stored};
+use super::ban_file::{self, ClientBan, MAX_FILE_BYTES, Stored};
 use super::networks::AddedNetwork;
-use super::offence::Reason;
-use super::passed::{self, ClientBan, PassedBans};
-use crate::certificates::storage::{Access, FileStorage, Storage};
+use crate::certificates::storage::{Access, FileStorage, Lock, Storage};
 
-/// Name of the file.
+/// Folder of the files in the state folder.
+const FOLDER: &str = "bans";
+
+/// Name of the file, and of the lock under which processes change it.
 const FILE: &str = "bans/bans";
 
-/// Time in seconds before the last write from which on bans are passed to a successor. The successor can have read the
-/// file shortly before that write. It ignores bans that it has already.
-const OVERLAP_S: u64 = 60;
+/// Name of the file with the bans that old processes pass to the owner.
+const PASSED: &str = "bans/passed";
+
+/// Time after an upgrade in which the new process often looks for bans of the old one: the default of
+/// `limits.upgrade_drain`. Afterwards it looks for them once a minute.
+const PASSING_TIME: Duration = Duration::from_secs(3600);
+
+/// Maximum time to wait for the lock, which another process holds while it writes the file.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Time between two attempts to get the lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The file.
 pub struct Store {
@@ -29,16 +38,10 @@ pub struct Store {
     own_name: String,
     /// Owner of the file when this process has read or written it last; empty if there was no file.
     known: String,
-    /// Process from which this process takes over; `None` once it has ended.
-    predecessor: Option<u32>,
-    /// Bans that the predecessor passes; `None` once it has ended.
-    passed: Option<PassedBans>,
-    /// Names of files with passed bans that the next write makes superfluous.
-    complete: Vec<String>,
-    /// Unix time in seconds of the last write.
-    written_s: u64,
-    /// True if this process has passed bans to a successor.
-    has_passed: bool,
+    /// True once another process has taken over for good, so that this process passes its bans to it.
+    has_successor: bool,
+    /// End of [`PASSING_TIME`]; `None` in a process that does not take over from another one.
+    passing_until: Option<Instant>,
     /// True after another running process was found to be the owner, until a write succeeds. It is logged once.
     was_replaced: bool,
     /// True after an error was logged, until a write succeeds.
@@ -46,22 +49,23 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file in a state folder, and reads it, with the bans that processes have passed to no successor. A file
-    /// that cannot be read is logged, and counts as empty. `predecessor`: ID of the process from which this process
-    /// takes over.
-    pub fn open(folder: &Path, predecessor: Option<u32>) -> (Store, Stored) {
+    /// Opens the file in a state folder, and reads it, with the bans that old processes have passed. A file that cannot
+    /// be read is logged, and counts as empty. `takes_over`: true if this process takes over from another one. It is
+    /// the owner of the file then.
+    pub fn open(folder: &Path, takes_over: bool) -> (Store, Stored) {
         let mut store = Store {
             storage: FileStorage::new(folder),
             own_name: ban_file::own_name(),
             known: String::new(),
-            predecessor,
-            passed: None,
-            complete: Vec::new(),
-            written_s: 0,
-            has_passed: false,
+            has_successor: false,
+            passing_until: takes_over.then(|| Instant::now() + PASSING_TIME),
             was_replaced: false,
             has_failed: false,
         };
+        // A server without bans needs no folder for the lock.
+        let is_needed = takes_over || store.storage.path().join(FOLDER).exists();
+        // If another process holds the lock for too long, the files are used without it.
+        let _lock = is_needed.then(|| store.lock());
         let mut stored = match ban_file::read(&store.path(), MAX_FILE_BYTES) {
             Ok(text) => {
                 ban_file::writer(&text).clone_into(&mut store.known);
@@ -78,10 +82,11 @@ impl Store {
                 Stored::default()
             }
         };
-        let abandoned = passed::read_abandoned(&store.storage);
-        stored.clients.extend(abandoned.bans);
-        store.complete = abandoned.complete;
-        store.passed = predecessor.map(|process| PassedBans::new(process, &stored.clients));
+        let passed = store.read_passed();
+        stored.add(&passed);
+        if (takes_over || !passed.is_empty()) && store.write_as_owner(&stored.clients, &stored.networks) {
+            store.remove_passed();
+        }
         (store, stored)
     }
 
@@ -89,87 +94,138 @@ impl Store {
         self.storage.path().join(FILE)
     }
 
-    /// Returns true if the file has to be written although no ban has changed: to become its owner in place of a
-    /// predecessor, or because passed bans are not in it.
-    pub fn needs_write(&self) -> bool {
-        let is_owner = self.known == self.own_name;
-        self.predecessor.is_some() && !is_owner || !self.complete.is_empty()
+    /// Lets this process pass its bans to its successor from now on. It never becomes the owner of the file again.
+    pub fn begin_passing(&mut self) {
+        self.has_successor = true;
     }
 
-    /// Returns true while a predecessor can pass bans.
+    /// Returns true if an old process has probably not ended, so that [`Store::take_passed`] has to be called often.
     pub fn has_predecessor(&self) -> bool {
-        self.passed.is_some()
+        self.passing_until.is_some_and(|end| Instant::now() < end)
     }
 
-    /// Returns the bans that the predecessor has passed since the last call.
-    pub fn take_passed(&mut self) -> Vec<ClientBan> {
-        let Some(passed) = &mut self.passed else {
-            return Vec::new();
+    /// Takes the bans that old processes have passed since the last call. They are in the file then.
+    pub fn take_passed(&mut self) -> Stored {
+        if self.has_successor || !self.storage.path().join(PASSED).exists() {
+            return Stored::default();
+        }
+        let Some(_lock) = self.lock() else {
+            return Stored::default();
         };
-        // Examined first, so that everything that a process has written before its end is read below.
-        let continues = passed.continues();
-        let new = passed.read(&self.storage);
-        if !continues {
-            self.complete.extend(new.complete);
-            (self.passed, self.predecessor) = (None, None);
+        let text = ban_file::read(&self.path(), MAX_FILE_BYTES).unwrap_or_default();
+        if self.is_owned_by_other(ban_file::writer(&text)) {
+            return Stored::default();
         }
-        new.bans
+        let passed = self.read_passed();
+        let mut all = ban_file::parse(&text);
+        all.add(&passed);
+        match self.write_as_owner(&all.clients, &all.networks) {
+            true => {
+                self.remove_passed();
+                passed
+            }
+            // The bans are taken once the file can be written.
+            false => Stored::default(),
+        }
     }
 
-    /// Writes all bans. If another process owns the file now, the later ones are passed to it. `now`: Unix time in
-    /// seconds.
-    pub fn write(&mut self, clients: &[ClientBan], networks: &[AddedNetwork], now: u64) {
-        /// Maximum length of the first line in bytes.
-        const MAX_FIRST_LINE: u64 = 256;
-        // A file that cannot be read is replaced.
-        let current = ban_file::read(&self.path(), MAX_FIRST_LINE).unwrap_or_default();
-        let current = ban_file::writer(&current);
-        if current.is_empty() && clients.is_empty() && networks.is_empty() && !self.needs_write() {
+    /// Writes all bans. If another process owns the file now, the bans in `unwritten` are passed to it. Returns false if
+    /// neither was possible. `unwritten`: bans since the last call that returned true.
+    pub fn write(&mut self, clients: &[ClientBan], networks: &[AddedNetwork], unwritten: &Stored) -> bool {
+        let is_superfluous = match self.has_successor {
+            true => unwritten.is_empty(),
             // A server without bans needs no file.
-            return;
+            false => clients.is_empty() && networks.is_empty() && self.owner().is_empty(),
+        };
+        if is_superfluous {
+            return true;
         }
-        if current != self.known && self.is_other_running(current) {
-            if !std::mem::replace(&mut self.was_replaced, true) {
-                tracing::info!("another process of the server keeps the bans from now on");
-            }
-            return self.pass(clients);
+        let Some(_lock) = self.lock() else {
+            self.fail("cannot be written, because another process holds its lock");
+            return false;
+        };
+        if self.has_successor || self.is_owned_by_other(&self.owner()) {
+            return self.pass(unwritten);
         }
+        self.write_as_owner(clients, networks)
+    }
+
+    /// Writes bans. The caller holds the lock. Returns false after an error, which is logged.
+    fn write_as_owner(&mut self, clients: &[ClientBan], networks: &[AddedNetwork]) -> bool {
         let text = ban_file::render(&self.own_name, clients, networks);
         match self.storage.write(FILE, text.as_bytes(), Access::Owner) {
             Ok(()) => {
                 self.known.clone_from(&self.own_name);
-                self.written_s = now;
                 (self.was_replaced, self.has_failed) = (false, false);
-                // Without effect on the bans: at worst, a later process gets some that it has already.
-                self.complete
-                    .drain(..)
-                    .for_each(|name| drop(self.storage.remove(&name)));
-                if std::mem::take(&mut self.has_passed) {
-                    passed::remove(&self.storage, &self.own_name);
-                }
+                true
             }
-            Err(error) => self.fail(&format!("cannot be written, so a restart lifts the bans: {error}")),
+            Err(error) => {
+                if !(clients.is_empty() && networks.is_empty()) {
+                    self.fail(&format!("cannot be written, so a restart lifts the bans: {error}"));
+                }
+                false
+            }
         }
     }
 
-    /// Returns true if a process is neither this one nor its predecessor, and runs.
-    fn is_other_running(&self, name: &str) -> bool {
-        ban_file::process_of(name).is_some_and(|process| {
-            process != std::process::id() && Some(process) != self.predecessor && ban_file::is_running(process)
-        })
+    /// Adds bans to those that the owner takes. The caller holds the lock. Returns false after an error, which is
+    /// logged.
+    fn pass(&mut self, bans: &Stored) -> bool {
+        if !std::mem::replace(&mut self.was_replaced, true) {
+            tracing::info!("another process of the server keeps the bans from now on");
+        }
+        if bans.is_empty() {
+            return true;
+        }
+        let mut all = self.read_passed();
+        all.add(bans);
+        let text = ban_file::render(&self.own_name, &all.clients, &all.networks);
+        let written = self.storage.write(PASSED, text.as_bytes(), Access::Owner);
+        if let Err(error) = &written {
+            let path = self.storage.path().join(PASSED);
+            tracing::warn!(
+                "the new process does not get all bans, because {} cannot be written: {error}",
+                path.display()
+            );
+        }
+        written.is_ok()
     }
 
-    /// Passes the bans that the successor may not have read to it.
-    fn pass(&mut self, clients: &[ClientBan]) {
-        let since = self.written_s.saturating_sub(OVERLAP_S);
-        let is_later = |(_, ban): &&(u128, Ban<Reason>)| ban.since >= since;
-        let later: Vec<_> = clients.iter().filter(is_later).cloned().collect();
-        if later.is_empty() {
-            return;
+    /// Returns the passed bans. An unreadable file counts as empty.
+    fn read_passed(&self) -> Stored {
+        let text = ban_file::read(&self.storage.path().join(PASSED), MAX_FILE_BYTES).unwrap_or_default();
+        ban_file::parse(&text)
+    }
+
+    fn remove_passed(&self) {
+        if let Err(error) = self.storage.remove(PASSED) {
+            tracing::warn!("{PASSED} in the state folder cannot be removed: {error}");
         }
-        match passed::write(&self.storage, &self.own_name, &later) {
-            Ok(()) => self.has_passed = true,
-            Err(error) => self.fail(&format!("does not get the bans of this process: {error}")),
+    }
+
+    /// Returns the name of the process that owns the file; empty if there is no file.
+    fn owner(&self) -> String {
+        /// Maximum length of the first line in bytes.
+        const MAX_FIRST_LINE: u64 = 256;
+        // A file that cannot be read is replaced.
+        let text = ban_file::read(&self.path(), MAX_FIRST_LINE).unwrap_or_default();
+        ban_file::writer(&text).to_owned()
+    }
+
+    /// Returns true if another process has become the owner since this process has read or written the file, and runs.
+    fn is_owned_by_other(&self, owner: &str) -> bool {
+        let is_running = |process| process != std::process::id() && ban_file::is_running(process);
+        owner != self.known && ban_file::process_of(owner).is_some_and(is_running)
+    }
+
+    /// Waits for the lock of the file. Returns `None` if another process holds it for too long, or after an error.
+    fn lock(&self) -> Option<Lock> {
+        let until = Instant::now() + LOCK_WAIT;
+        loop {
+            match self.storage.lock(FILE) {
+                Ok(None) if Instant::now() < until => thread::sleep(LOCK_PAUSE),
+                result => return result.ok().flatten(),
+            }
         }
     }
 
@@ -184,96 +240,135 @@ impl Store {
 mod tests {
     use std::fs::File;
 
-    use rocknet_limit::bans::MAX_BANS;
+    use rocknet_limit::bans::{Ban, MAX_BANS};
 
     use super::super::ban_file::tests::bans;
-    use super::super::offence::Offence;
+    use super::super::offence::{Offence, Reason};
     use super::*;
 
-    /// Opens the file of a process without a predecessor.
+    /// Opens the file of a process that does not take over.
     fn open(folder: &Path) -> (Store, Stored) {
-        Store::open(folder, None)
+        Store::open(folder, false)
     }
+
+    /// Names another process as the owner of the file in a folder. Returns the text of the file.
+    fn change_owner(folder: &Path, process: u32) -> String {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path).unwrap();
+        let changed = text.replacen(ban_file::writer(&text), &format!("{process}-0"), 1);
+        fs::write(&path, &changed).unwrap();
+        changed
+    }
+
+    /// ID of a process that always runs.
+    const RUNNING: u32 = 1;
+
+    /// Largest ID, which no process has.
+    const ENDED: u32 = i32::MAX.unsigned_abs();
 
     #[test]
     fn a_process_that_was_replaced_writes_no_more() {
         let folder = tempfile::tempdir().unwrap();
         let all = bans();
-        let (mut old, none) = open(folder.path());
-        assert_eq!(none, Stored::default());
-        old.write(&all.clients, &[], 1_000);
+        let none = Stored::default();
+        let (mut old, loaded) = open(folder.path());
+        assert_eq!(loaded, none);
+        assert!(old.write(&[], &[], &none) && !folder.path().join(FOLDER).exists());
+        assert!(old.write(&all.clients, &[], &none));
         let (mut new, loaded) = open(folder.path());
         assert_eq!(loaded.clients, all.clients);
-        new.write(&all.clients[..1], &[], 1_000);
-        let path = folder.path().join(FILE);
-        let written = fs::read_to_string(&path).unwrap();
-        // Both stores have the process ID of this test, so the ID of the new one is replaced by 1, which always runs.
-        let running = written.replacen(&format!("{}-", std::process::id()), "1-", 1);
-        fs::write(&path, &running).unwrap();
-        old.write(&[], &[], 1_000);
-        assert_eq!(fs::read_to_string(&path).unwrap(), running);
-        // The new process has ended: no process has the largest number.
-        fs::write(&path, running.replacen("1-", &format!("{}-", i32::MAX), 1)).unwrap();
-        old.write(&[], &all.networks, 1_000);
+        assert!(new.write(&all.clients[..1], &[], &none));
+        let running = change_owner(folder.path(), RUNNING);
+        assert!(old.write(&[], &[], &none));
+        assert_eq!(fs::read_to_string(folder.path().join(FILE)).unwrap(), running);
+        change_owner(folder.path(), ENDED);
+        assert!(old.write(&[], &all.networks, &none));
         assert_eq!(open(folder.path()).1.networks, all.networks);
         // An operator has removed the file.
-        fs::remove_file(&path).unwrap();
-        old.write(&all.clients, &[], 1_000);
+        fs::remove_file(folder.path().join(FILE)).unwrap();
+        assert!(old.write(&all.clients, &[], &none));
         assert_eq!(open(folder.path()).1.clients, all.clients);
     }
 
     #[test]
-    fn a_process_passes_its_last_bans_to_its_successor() {
+    fn the_owner_takes_the_bans_of_old_processes() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        let [before, early, late] = [900u32, 990, 1_020].map(|since| {
-            let mut ban = bans().clients[0].clone();
-            // Clients with addresses of IPv4.
-            (ban.0, ban.1.since) = (0xffff_0000_0000 | u128::from(since), u64::from(since));
-            ban
-        });
+        let (all, none) = (bans(), Stored::default());
+        let part = |clients: &[ClientBan], networks: &[AddedNetwork]| Stored {
+            clients: clients.to_vec(),
+            networks: networks.to_vec(),
+        };
+        let first = part(&all.clients[..1], &[]);
+        let (mut oldest, _) = open(folder.path());
         let (mut old, _) = open(folder.path());
-        old.write(std::slice::from_ref(&before), &[], 1_000);
-        let (mut new, loaded) = Store::open(folder.path(), Some(std::process::id()));
-        assert_eq!(loaded.clients, [before.clone()]);
-        assert!(new.needs_write() && new.has_predecessor());
-        // The old process writes once more before the new one becomes the owner.
-        old.write(&[before.clone(), early.clone()], &[], 1_000);
-        new.write(&loaded.clients, &[], 1_001);
-        assert!(!new.needs_write());
-        // Both stores have the process ID of this test, so the owner gets the ID 1, which always runs.
-        let written = fs::read_to_string(&path).unwrap();
-        let running = written.replacen(&format!("{}-", std::process::id()), "1-", 1);
-        fs::write(&path, &running).unwrap();
-        old.write(&[before.clone(), early.clone(), late.clone()], &[], 1_030);
-        assert_eq!(fs::read_to_string(&path).unwrap(), running);
-        assert_eq!(new.take_passed(), [early.clone(), late.clone()]);
-        assert_eq!(new.take_passed(), []);
-        // If the upgrade has failed, the old process is the owner again, and passes nothing.
-        fs::write(&path, written.replacen(&format!("{}-", std::process::id()), "x-", 1)).unwrap();
-        old.write(&[late.clone()], &[], 1_040);
-        let files: Vec<_> = fs::read_dir(folder.path().join("bans")).unwrap().collect();
-        assert_eq!(files.len(), 1, "{files:?}");
-        assert_eq!(open(folder.path()).1.clients, [late]);
+        assert!(old.write(&first.clients, &[], &first));
+        let (mut new, loaded) = Store::open(folder.path(), true);
+        assert_eq!(loaded, first);
+        assert!(new.has_predecessor() && !old.has_predecessor());
+        assert_eq!(new.take_passed(), none);
+        // Before the upgrade is complete, the old process finds another owner, which all processes of this test seem to
+        // be: it has the ID 1.
+        let own = fs::read_to_string(folder.path().join(FILE)).unwrap();
+        change_owner(folder.path(), RUNNING);
+        let second = part(&all.clients[1..2], &all.networks);
+        assert!(old.write(&[], &[], &second));
+        fs::write(folder.path().join(FILE), own).unwrap();
+        old.begin_passing();
+        oldest.begin_passing();
+        assert!(oldest.write(&[], &[], &part(&all.clients[2..], &[])));
+        assert!(old.write(&all.clients, &[], &none));
+        // A process that passes bans takes none.
+        assert_eq!(old.take_passed(), none);
+        let mut expected = second;
+        expected.add(&part(&all.clients[2..], &[]));
+        assert_eq!(new.take_passed(), expected);
+        assert_eq!(new.take_passed(), none);
+        // They are in the file, also if the new process is killed now. A process that has passed bans once never
+        // becomes the owner again.
+        assert!(old.write(&[], &[], &none));
+        assert_eq!(open(folder.path()).1, all);
+        let files = fs::read_dir(folder.path().join(FOLDER)).unwrap().count();
+        assert_eq!(files, 2, "the file and its lock");
     }
 
     #[test]
-    fn passed_bans_outlive_a_successor_that_has_not_read_them() {
+    fn passed_bans_outlive_an_owner_that_has_not_taken_them() {
         let folder = tempfile::tempdir().unwrap();
-        let storage = FileStorage::new(folder.path());
-        let all = bans().clients;
-        // No process has the largest number.
-        passed::write(&storage, &format!("{}-0", i32::MAX), &all).unwrap();
-        let (store, loaded) = open(folder.path());
-        assert_eq!(loaded.clients, all);
-        assert!(store.needs_write());
-        // They are removed only once they are in the file.
-        let (mut store, again) = open(folder.path());
-        assert_eq!(again.clients, all);
-        store.write(&all, &[], 1_000);
-        let files: Vec<_> = fs::read_dir(folder.path().join("bans")).unwrap().collect();
-        assert_eq!(files.len(), 1, "{files:?}");
-        assert_eq!(open(folder.path()).1.clients, all);
+        let all = bans();
+        let (mut old, _) = open(folder.path());
+        assert!(old.write(&all.clients[..1], &[], &Stored::default()));
+        old.begin_passing();
+        let later = Stored {
+            clients: all.clients[1..].to_vec(),
+            networks: all.networks.clone(),
+        };
+        assert!(old.write(&all.clients, &all.networks, &later));
+        // Nothing is left to pass after the start of the next process.
+        for _ in 0..2 {
+            assert_eq!(open(folder.path()).1, all);
+            assert!(!folder.path().join(PASSED).exists());
+        }
+    }
+
+    #[test]
+    fn a_lock_of_another_process_delays_a_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = bans();
+        let (mut store, _) = open(folder.path());
+        assert!(store.write(&all.clients, &[], &Stored::default()));
+        let lock = store.storage.lock(FILE).unwrap().unwrap();
+        let blocked = thread::scope(|scope| {
+            let writer = scope.spawn(|| store.write(&[], &all.networks, &Stored::default()));
+            while !writer.is_finished() {
+                thread::yield_now();
+            }
+            writer.join().unwrap()
+        });
+        assert!(!blocked);
+        drop(lock);
+        assert_eq!(open(folder.path()).1.clients, all.clients);
+        assert!(store.write(&[], &all.networks, &Stored::default()));
+        assert_eq!(open(folder.path()).1.networks, all.networks);
     }
 
     #[test]
@@ -289,8 +384,8 @@ mod tests {
             .map(|at| ((0x2001_0db8 << 96) | (at << 64), ban()))
             .collect();
         let (mut store, _) = open(folder.path());
-        store.write(&clients, &[], 1_000);
-        store.write(&clients[1..], &[], 1_000);
+        assert!(store.write(&clients, &[], &Stored::default()));
+        assert!(store.write(&clients[1..], &[], &Stored::default()));
         assert_eq!(open(folder.path()).1.clients.len(), MAX_BANS - 1);
     }
 
@@ -302,7 +397,7 @@ mod tests {
         file.set_len(MAX_FILE_BYTES + 1).unwrap();
         let (mut store, none) = open(folder.path());
         assert_eq!(none, Stored::default());
-        store.write(&bans().clients, &[], 1_000);
+        assert!(store.write(&bans().clients, &[], &Stored::default()));
         assert_eq!(open(folder.path()).1.clients, bans().clients);
         assert!(folder.path().join("bans/bans.unreadable").exists());
     }

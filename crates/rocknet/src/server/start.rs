@@ -1,7 +1,6 @@
 //! Start of a server: binds its addresses, starts its components, and then its workers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::process::parent_id;
 use std::sync::{Arc, Mutex};
 
 use rocknet_config::model::{Config, Log};
@@ -179,9 +178,8 @@ impl Server {
             .before_serving(&shared.certificates.sessions, &shared.registries, &adopted.unused_udp())
             .map_err(StartError::Setup)?;
         // In an upgrade, the previous process may add and lift bans until it permits the start.
-        let predecessor = adopted.is_takeover().then(parent_id);
-        if config.ban.is_some() || predecessor.is_some() {
-            shared.registries.bans.open_store(&state_folder, predecessor);
+        if config.ban.is_some() || adopted.is_takeover() {
+            shared.registries.bans.open_store(&state_folder, adopted.is_takeover());
         }
         bound
             .values()
