@@ -129,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Writes all bans. If another process owns the file now, the bans in `unwritten` are passed to it. Returns false if
-    /// neither was possible. `unwritten`: bans since the last call that returned true.
+    /// Writes all bans. If another process owns the file now, the bans in `unwritten` are passed to it. Returns false
+    /// if neither was possible. `unwritten`: bans since the last call that returned true.
     pub fn write(&mut self, clients: &[ClientBan], networks: &[AddedNetwork], unwritten: &Stored) -> bool {
         let is_superfluous = match self.has_successor {
             true => unwritten.is_empty(),
