@@ -121,7 +121,8 @@ pub(super) fn unix(time: SystemTime) -> u64 {
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
 /// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.2 requires clients to set reasonable
-/// limits. A CA that has to revoke certificates announces the revocation hours before.
+/// limits, and suggests a day as the maximum. An hour is short enough, because a CA that has to revoke certificates
+/// announces the revocation hours before.
 pub(super) const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 pub(super) const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 
