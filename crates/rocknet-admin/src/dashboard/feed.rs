@@ -1,4 +1,4 @@
-//! State of the server once a second, as server-sent events.
+//! Sends the state of the server once a second, as server-sent events.
 
 use std::future::Future;
 use std::io;
