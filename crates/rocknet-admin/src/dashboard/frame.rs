@@ -36,7 +36,7 @@ pub enum PageKind {
     Events,
     /// A script, the style sheet or the icon.
     Asset,
-    /// Address without a page that a browser has opened.
+    /// Address without a page, opened by a browser.
     Unknown,
 }
 

@@ -82,6 +82,7 @@ impl NameState {
 
     /// Records and logs a failed order, and sets the time of the next attempt.
     pub(super) fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &IssuanceError, now: SystemTime) {
+        // An attempt that contacted no CA is not another failure.
         if !failed.all_paused {
             self.failures.count = self.failures.count.saturating_add(1);
         }
