@@ -68,6 +68,7 @@ impl fmt::Debug for ClientTickets {
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     verifier: Arc<dyn ClientCertVerifier>,
+    /// True if the handshake fails without a client certificate.
     is_required: bool,
     tickets: Arc<ClientTickets>,
 }

@@ -256,8 +256,8 @@ impl ClientVerification {
         })
     }
 
-    /// Returns the configuration of one handshake: `base` with the request for a client certificate. Returns `None` if
-    /// the TLS library does not support `versions`.
+    /// Returns the configuration of one handshake: `base` with the request for a client certificate. `is_required`:
+    /// true if the handshake fails without one. Returns `None` if the TLS library does not support `versions`.
     pub(super) fn configure(
         &self,
         base: &ServerConfig,

@@ -38,7 +38,7 @@ enum Escaping {
     Json,
 }
 
-/// Formats of all access logs, which a configuration names by their text. A format is never removed, so that its number
+/// Formats of all access logs. A configuration names a format by its text. No format is removed, so that its number
 /// stays valid for requests of an earlier configuration. There are few, because an operator writes each.
 #[derive(Debug, Default)]
 pub(super) struct CustomFormats(Vec<Arc<CustomFormat>>);

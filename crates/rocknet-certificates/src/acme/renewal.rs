@@ -25,6 +25,7 @@ pub struct RenewalLoop {
     pub desired: watch::Receiver<Arc<DesiredState>>,
     /// Names that clients requested and that have no certificate.
     pub missing_names: mpsc::Receiver<String>,
+    /// State of each name that needs a certificate.
     pub entries: HashMap<String, NameState>,
 }
 

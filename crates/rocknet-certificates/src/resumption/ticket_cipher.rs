@@ -23,6 +23,7 @@ const NAME_LENGTH: usize = 16;
 /// Encrypts and decrypts the tickets of one context: the sites that accept each other's sessions.
 pub struct TicketCipher {
     secrets: Arc<TicketSecrets>,
+    /// Name of the context, from which the keys are derived in addition to a secret.
     context: Vec<u8>,
     /// Keys that were derived last; `None` before the first ticket.
     keys: ArcSwapOption<PeriodKeys>,
@@ -33,6 +34,7 @@ struct PeriodKeys {
     /// Secrets that the keys are derived from.
     pair: Arc<SecretPair>,
     current: TicketKey,
+    /// Key of the previous period; `None` without [`SecretPair::previous`].
     previous: Option<TicketKey>,
 }
 
