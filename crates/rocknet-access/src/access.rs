@@ -125,6 +125,7 @@ impl Access {
             Authentication::Open => Check::Decided(Decision::Granted { user: None }),
             Authentication::External => Check::Authenticate,
             Authentication::Basic(auth) => match authorization.and_then(Credentials::parse) {
+                // `false`: a request without credentials is no guess.
                 None => Check::Decided(auth.challenge(false)),
                 Some(credentials) => auth.check(now_ms, client, credentials),
             },
@@ -244,6 +245,7 @@ impl Basic {
             return Step::Decided(granted(&user));
         }
         match self.state.attempts.begin(client, tag(&fingerprint), now_ms) {
+            // `false`: the client has tried these credentials before.
             Admission::KnownWrong => Step::Decided(self.challenge(false)),
             Admission::Throttled { retry_after_s } => Step::Decided(Decision::Throttled { retry_after_s }),
             Admission::Attempt => Step::Verify(Attempt {
@@ -286,7 +288,7 @@ fn tag(fingerprint: &Fingerprint) -> u64 {
 }
 
 /// Work for the blocking pool that leads to a decision. If it is dropped without being run, no guess is counted. If the
-/// dropped work contained a check of the password file, a request in the next second makes that check instead.
+/// dropped work contained a check of the password file, the first request after a second makes that check instead.
 pub struct Pending {
     step: Step,
     credentials: Credentials,

@@ -46,10 +46,11 @@ pub(crate) enum Admission {
     Throttled { retry_after_s: u64 },
 }
 
-/// Wrong credentials that a client has tried, for another process with the same key of tags.
+/// Wrong credentials that a client has tried, for another process that computes tags with the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongGuess {
-    /// Client: the bits of its IPv4-mapped address, or of the /64 network of its IPv6 address.
+    /// Client: the bits of its IPv4-mapped address, or of its IPv6 network (/64); [`u128::MAX`] for all clients of Unix
+    /// sockets.
     pub client: u128,
     /// Milliseconds until the window of the client ends.
     pub left_ms: u64,
@@ -157,7 +158,7 @@ impl Attempts {
         Some(retry_after_s)
     }
 
-    /// Returns the guesses of all clients that were found wrong in windows that have not ended.
+    /// Returns the wrong guesses of all clients whose windows have not ended.
     pub fn wrong(&self, now_ms: u64) -> Vec<WrongGuess> {
         let tables = self.lock();
         // The older generation comes first, because the process that adopts the guesses evicts the first ones first.

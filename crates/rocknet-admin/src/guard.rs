@@ -65,7 +65,7 @@ pub enum SentContent {
 }
 
 impl SentContent {
-    /// Returns the kind of the body of a request. `takes_form`: true if the requested page accepts forms.
+    /// Returns the kind of a request body. `takes_form`: true if the requested page accepts forms.
     pub fn new(has_body: bool, takes_form: bool) -> SentContent {
         match (has_body, takes_form) {
             (false, _) => SentContent::Empty,
@@ -162,7 +162,7 @@ fn check_site(
     }
 }
 
-/// Media type of the fields of a form.
+/// Media type of a form without files.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 fn other_origin() -> ApiError {

@@ -182,8 +182,8 @@ impl<C: Control> Shared<C> {
         {
             return Ok(permission);
         }
-        // A browser sends the cookie with every request to this host. The cookie counts only if a script of the
-        // dashboard sent the request.
+        // A browser also sends the cookie with requests from sites at other ports of this host. The cookie counts only
+        // if a page of the dashboard sent the request.
         if origin == Origin::Own
             && authorization.is_none()
             && let Some(permission) = self.dashboard.permission(&exchange.request.view(), Instant::now())

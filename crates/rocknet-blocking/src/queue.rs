@@ -38,8 +38,8 @@ pub struct Ticket {
     number: u64,
 }
 
-/// Urgency of a job compared with jobs of other queues: first by the level it has reached, then by age. The smaller
-/// value is more urgent.
+/// Urgency of a job, by which it is compared with jobs of other queues that wait for the same resource: first by the
+/// level it has reached, then by age. The smaller value is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Urgency {
     /// Level that the job has reached; 0 is the highest.

@@ -1,4 +1,5 @@
-//! Requests in which a handler may read another value than the template of a key.
+//! Detects requests in which a handler may read another value than the template that makes their key, such as
+//! `{host}{path}?page={query.page}`.
 //!
 //! A template takes the first parameter, cookie or field with a name, as sent. Applications differ: PHP takes the last
 //! parameter, decodes names, and reads `.` as `_`. If a request for `?page=1&page=2` had the key of page 1, its sender

@@ -27,7 +27,7 @@ pub(crate) struct CachedRoute {
     /// The route.
     pub route: Arc<Route>,
     /// Names in lower case of fields that the handler sets in requests. A response whose `Vary` names one of them is
-    /// not stored.
+    /// not stored, because the handler got another value than the client sent.
     pub replaced: Vec<String>,
     /// Stored responses of all routes.
     pub responses: Arc<Responses>,
@@ -39,12 +39,12 @@ pub(crate) struct CachedRoute {
     pub fills: Arc<SiteFills>,
     /// Conditions of requests that are not served from the cache, if there are some.
     pub bypass: Option<RequestConditions>,
-    /// Template of keys, if the route has one.
+    /// Template that makes the keys (`key` of the configuration), if the route has one.
     pub key: Option<KeyTemplate>,
-    /// Changes of URLs of the site, if the route has a template.
+    /// Numbers of the last changes of the site's URLs; `None` without a template.
     pub url_changes: Option<Arc<UrlChanges>>,
-    /// True if a stored response may be sent before [`Handler::handle`] is called. False if guards check a request only
-    /// after the lookup of a script. Then [`ExchangeRef::admit_to_script`] has to admit the request.
+    /// True if a stored response may be sent before [`Handler::handle`] is called. False if guards check the request
+    /// only once its script has been found. Then [`ExchangeRef::admit_to_script`] has to admit the request.
     pub answers_now: bool,
 }
 

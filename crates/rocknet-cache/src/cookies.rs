@@ -1,4 +1,4 @@
-//! Cookies of requests: patterns of their names, and their values.
+//! Finds cookies of a request by name, or by patterns of names.
 
 use rocknet_proto::fields::{Fields, KnownField};
 

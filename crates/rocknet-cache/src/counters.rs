@@ -9,7 +9,7 @@ pub enum Counted {
     Hit,
     /// A stale response was sent.
     Stale,
-    /// The response to another request was sent.
+    /// The response to a simultaneous request for the same key was sent (request coalescing).
     Collapsed,
     /// A GET request for a whole response was forwarded.
     Miss,

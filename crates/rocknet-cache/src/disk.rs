@@ -192,9 +192,9 @@ impl DiskStore {
         self.shared.is_ready.load(Ordering::Acquire)
     }
 
-    /// Starts to read the response that a request with these fields selects. `changes`: number of changes so far.
-    /// `reserve`: reserves memory of a size in bytes. Returns `None` if no response was found, if too many reads wait,
-    /// or if no memory can be reserved.
+    /// Starts to read the response that a request with these fields selects. `changes`: value for
+    /// [`StoredResponse::changes`]. `reserve`: reserves memory of a size in bytes. Returns `None` if no response was
+    /// found, if too many reads wait, or if no memory can be reserved.
     pub(crate) fn start_read<M: Send + 'static>(
         &self,
         key: &[u8],

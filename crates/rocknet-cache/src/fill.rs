@@ -23,7 +23,7 @@ use rocknet_io::wheel::Deadline;
 /// addition to the store.
 pub(crate) const FILL_SHARE: u64 = 4;
 
-/// Limits of a fill.
+/// Limits of a fill: of receiving one body.
 pub struct FillLimits {
     /// Share of the site in the memory for all bodies in progress.
     pub budget: Arc<SiteFills>,

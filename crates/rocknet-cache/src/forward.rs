@@ -95,7 +95,8 @@ pub(crate) struct ForwardedRequest<'k> {
     /// Stale response, whose validators are sent.
     pub stored: Option<Arc<StoredResponse>>,
     pub reason: Forwarded,
-    /// True if the request has waited for another one, or was too late to wait, and got no response that it may use.
+    /// True if the handler must return the whole response even without a leader: the request has waited in vain for
+    /// another one, came too late to wait, or is repeated because a 304 named another entity tag.
     pub is_late: bool,
 }
 
@@ -141,7 +142,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
     let original = Rc::clone(&exchange.request);
     let request = original.view();
     let services = Rc::clone(&exchange.services);
-    // Without a leader, the resource is known to be uncacheable, so the handler may respond with 304.
+    // True only for a resource that is known to be uncacheable, so the handler may respond with 304.
     let keeps_preconditions = leader.is_none() && !is_late && stored.is_none();
     let has_preconditions = PRECONDITIONS
         .iter()

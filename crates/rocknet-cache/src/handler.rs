@@ -93,7 +93,8 @@ impl Handler for CacheHandler {
             }
             Plan::Lookup(_) if !cached.may_answer(request) => None,
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
-                // The guards of a script count the request, so they are called only if a response is stored.
+                // `false`: the response is fresh. The guards of a script count the request, so they are called only if
+                // a response is stored.
                 Found::Usable(stored, false) if request.admit_to_script.map_or(cached.answers_now, |admit| admit()) => {
                     cached.counters.count(request.services, Counted::Hit);
                     Some(hit(&stored, request.request, request.services, Tier::Memory))

@@ -2,7 +2,8 @@
 //!
 //! Besides scheme, site, host and target, a key has the fields in which some applications look for another host, scheme
 //! or target. Otherwise a client could send such a field, and its response would be stored for the clients that do not
-//! send it (cache poisoning). A template of the configuration takes the place of host and target.
+//! send it (cache poisoning). A template of the configuration, such as `{host}{path}?page={query.page}`, takes the
+//! place of host and target.
 
 use rocknet_config::model::TrustedField;
 use rocknet_config::template::{Placeholder, Scope, Template, Values};

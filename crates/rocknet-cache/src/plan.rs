@@ -1,4 +1,4 @@
-//! Decides on the use of the cache for a request, and looks up its response.
+//! Decides whether a request uses the cache, and looks up its response.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Purges: the resources that are dropped on demand of an operator or of an application.
+//! Purges: demands of an operator or application to drop the stored responses for some resources.
 
 use std::collections::HashMap;
 

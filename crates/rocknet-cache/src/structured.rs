@@ -1,4 +1,4 @@
-//! Parser of the part of structured fields (RFC 9651) that targeted fields use.
+//! Parser of structured fields (RFC 9651), as far as targeted fields such as `CDN-Cache-Control` (RFC 9213) use them.
 //!
 //! The functions that parse a part of the text also return the bytes after it. They return `None` if it is malformed.
 

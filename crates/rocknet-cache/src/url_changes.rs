@@ -1,8 +1,10 @@
-//! Invalidation of all responses to a URL whose keys are made by a template. Such a key cannot be derived from the URL.
+//! Invalidation of responses by URL, if a template such as `{host}?page={query.page}` has made their keys. Such a key
+//! cannot be derived from the URL.
 //!
-//! A table of the site has the number of the last change of each URL. A response has the number of changes when it was
-//! requested, and is not used if its URL has a greater one. URLs share the places of the table by their hash. The URLs
-//! of one place are invalidated together, which costs only the requests that fetch their responses again.
+//! All changes of stored resources are numbered. A table of the site has the number of the last change of each URL. A
+//! response has the number of changes when it was requested, and is not used if the last change of its URL is later.
+//! URLs share the places of the table by their hash. The URLs of one place are invalidated together, which costs only
+//! the requests that fetch their responses again.
 
 use std::hash::BuildHasher;
 use std::sync::OnceLock;

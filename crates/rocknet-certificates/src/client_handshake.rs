@@ -14,13 +14,13 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::resumption::TicketCipher;
 
-/// Size in bytes of the end of validity, which precedes the session in a ticket.
+/// Size in bytes of the expiry time, which precedes the session in a ticket.
 const END_LENGTH: usize = 8;
 
 /// Session tickets of one handshake.
 pub(super) struct ClientTickets {
     cipher: Arc<TicketCipher>,
-    /// End of the validity of the client's chain, in seconds of Unix time; [`u64::MAX`] without a certificate.
+    /// Time at which the client's chain expires, in seconds of Unix time; [`u64::MAX`] without a certificate.
     ends: AtomicU64,
 }
 
@@ -64,10 +64,11 @@ impl fmt::Debug for ClientTickets {
     }
 }
 
-/// Verifier of the client's certificate of one handshake.
+/// Verifier of the client certificate in one handshake.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     verifier: Arc<dyn ClientCertVerifier>,
+    /// True if the handshake fails without a client certificate.
     is_required: bool,
     tickets: Arc<ClientTickets>,
 }
@@ -134,7 +135,7 @@ impl ClientCertVerifier for ClientVerifier {
     }
 }
 
-/// Returns the end of the validity of a certificate in seconds of Unix time; `None` if it cannot be read.
+/// Returns the time at which a certificate expires, in seconds of Unix time; `None` if it cannot be read.
 pub fn end_of_validity(der: &[u8]) -> Option<u64> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     u64::try_from(certificate.validity().not_after.timestamp()).ok()

@@ -1,4 +1,4 @@
-//! Names of client certificates, in the form that certificate rules compare.
+//! Names of client certificates, in the form that certificate rules (`auth = { certificate = … }`) compare.
 
 use ::aws_lc_rs::digest;
 use rocknet_config::model::{AttributeValue, ClientNames, DistinguishedName, NameAttribute, RelativeName};

@@ -21,8 +21,8 @@ use super::pem;
 use super::resumption::{TicketCipher, TicketSecrets};
 use super::roots::read_all_roots;
 
-/// Maximum size of a file with revocation lists in bytes. Lists of large authorities have several megabytes.
-const MAX_LISTS: u64 = 32 << 20;
+/// Maximum size in bytes of a file with revocation lists. Lists of large authorities have several megabytes.
+const MAX_LIST_FILE: u64 = 32 << 20;
 
 /// Authorities and revocation lists of client certificates. Sites with the same files share one value, which outlives
 /// reloads.
@@ -169,8 +169,8 @@ impl ClientTrust {
             digest.extend_from_slice(digest::digest(&digest::SHA256, der).as_ref());
         }
         let periods = lists.iter().filter_map(|list| ListPeriod::of(list)).collect();
-        // As with nginx, a list is needed for the issuer of each certificate of a chain, and an outdated list does not
-        // count.
+        // As with nginx, if there are lists, each issuer in a chain needs a list that is not outdated. Without any
+        // list, the verifier does not check for revocation.
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), Arc::clone(&self.provider))
             .with_crls(lists)
             .enforce_revocation_expiration()
@@ -239,8 +239,8 @@ impl ListPeriod {
 }
 
 impl ClientVerification {
-    /// Returns the first time after `now` at which a certificate of the chain or a revocation list ends, so that the
-    /// result for the chain may change. Times are in seconds of Unix time.
+    /// Returns the first time after `now` at which a certificate of the chain or a revocation list ends. The result for
+    /// the chain may change then. Times are in seconds of Unix time.
     pub fn valid_until(&self, chain: &[CertificateDer<'_>], now: u64) -> u64 {
         // A certificate is valid in its last second, and a list is not.
         let certificates = chain.iter().filter_map(|der| end_of_validity(der)?.checked_add(1));
@@ -256,8 +256,8 @@ impl ClientVerification {
         })
     }
 
-    /// Returns the configuration of one handshake: `base` with the request for a client certificate. Returns `None` if
-    /// the TLS library does not support `versions`.
+    /// Returns the configuration of one handshake: `base` with the request for a client certificate. `is_required`:
+    /// true if the handshake fails without one. Returns `None` if the TLS library does not support `versions`.
     pub(super) fn configure(
         &self,
         base: &ServerConfig,
@@ -306,7 +306,7 @@ pub(super) fn read_revocation_lists(files: &[PathBuf]) -> Result<Vec<Certificate
 fn read_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
     use x509_parser::prelude::{CertificateRevocationList, FromDer};
 
-    let bytes = pem::read_up_to(path, MAX_LISTS).map_err(|error| error.to_string())?;
+    let bytes = pem::read_up_to(path, MAX_LIST_FILE).map_err(|error| error.to_string())?;
     let lists = match bytes.first() {
         // The tag of a DER sequence.
         Some(0x30) => vec![CertificateRevocationListDer::from(bytes)],

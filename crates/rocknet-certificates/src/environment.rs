@@ -30,8 +30,8 @@ impl Default for ServerEnvironment<'static> {
 }
 
 impl<'m> ServerEnvironment<'m> {
-    /// Returns an environment that reuses the certificate files of a running server, because the server may have read
-    /// some of them with privileges that it has dropped since.
+    /// Returns an environment that reuses the certificate files of a running server. The server may have read some of
+    /// them with privileges that it has dropped since.
     pub fn with_manager(manager: &'m CertificateManager) -> ServerEnvironment<'m> {
         ServerEnvironment { manager: Some(manager) }
     }

@@ -52,7 +52,8 @@ struct ManagerState {
     clients: HashMap<(Vec<PathBuf>, Vec<PathBuf>), Weak<ClientTrust>>,
     /// For each set of files, the sites that use it and their names.
     sites: HashMap<Vec<CertificateFiles>, Vec<(String, Vec<HostPattern>)>>,
-    /// Configuration with a site whose certificate has the addresses of this machine, and these addresses.
+    /// The configuration, and the private addresses of this machine that its certificates contain. Each check compares
+    /// them with the present addresses. `None` if no certificate contains the addresses.
     addressed: Option<(Config, Vec<String>)>,
 }
 
@@ -145,7 +146,8 @@ impl CertificateManager {
     }
 
     /// Prepares the TLS side of a site; `None` if the site is served only in clear text. `mode` is the mode of the
-    /// server. `remembered`: settings that clients remember for early data.
+    /// server. `remembered`: settings that clients remember for early data; see
+    /// [`SessionStore::new`](super::resumption::SessionStore::new).
     pub fn secure_site(&self, site: &Site, mode: Mode, remembered: &[u8]) -> Option<SecureSite> {
         let tls = site.tls.as_ref()?;
         let certificates = match &tls.source {
@@ -294,7 +296,7 @@ impl ManagerState {
     }
 }
 
-/// Logs the result of a reload of certificate files. Called once for each change.
+/// Logs the result after certificate files were read again. Called once for each change.
 fn report_change(set: &FileSet, reload: Reload, sites: &[(String, Vec<HostPattern>)]) {
     let mut names: Vec<HostPattern> = Vec::new();
     for name in sites.iter().flat_map(|(_, names)| names) {

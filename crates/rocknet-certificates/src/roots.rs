@@ -1,4 +1,4 @@
-//! Root certificates in PEM files: the authorities of clients and of upstreams.
+//! Reads root certificates from PEM files: the authorities that sign the certificates of clients or upstreams.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,7 @@ use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// Reads the root certificates of PEM files, of client authentication or of upstreams. Fails if a certificate cannot be
-/// a root, or if there is no certificate.
+/// Reads the root certificates in PEM files. Fails if a certificate cannot be a root, or if there is no certificate.
 pub(super) fn read_all_roots(files: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut store = RootCertStore::empty();
     let mut roots = Vec::new();

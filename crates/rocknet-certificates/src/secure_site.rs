@@ -24,7 +24,7 @@ pub struct SecureSite {
     pub policy: Arc<TlsPolicy>,
     /// Sessions of the site, if it accepts early data over QUIC.
     early_data: Option<Arc<SessionStore>>,
-    /// True if the site also offers `hq-interop` over QUIC.
+    /// True if the site also offers [`HQ_INTEROP`] over QUIC.
     hq_interop: bool,
 }
 
@@ -97,7 +97,7 @@ enum ShownCertificate {
 
 impl SecureSite {
     /// Creates the TLS side of a site. `trust`: verification of client certificates, if the site requests them.
-    /// `early_data`: store of the sessions of the site, if it accepts early data.
+    /// `early_data`: session store of the site, if it accepts early data.
     pub fn new(
         site: &model::Site,
         tls: &model::SiteTls,
@@ -240,8 +240,8 @@ impl SecureSite {
     }
 
     /// Returns the certificate set for a name. If no certificate was issued for the name, returns the set of the site's
-    /// default name, or `None` if that name has no certificate either. A site with files always has the set of its
-    /// files; `None` if no read of the files has succeeded.
+    /// default name, or `None` if that name has no certificate either. For a site with files, returns the set of its
+    /// files regardless of the name, or `None` if no read of the files has succeeded.
     fn certificate_set(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<CertificateSet>> {
         let default_name = match &self.certificates {
             SiteCertificates::Files(files) => return files.certificate_set(),

@@ -41,7 +41,7 @@ pub fn needs_local_ca(config: &Config) -> bool {
 
 /// Returns the names that a site's certificate must cover: the names of the site or, if it has none, the loopback names
 /// and the site's TLS listening addresses. In `dev` mode, a site without names that listens at all addresses also gets
-/// the private addresses of this machine (`addresses`), so that phones can open it.
+/// `addresses`, the private addresses of this machine. Phones in the network can then open it.
 pub(super) fn names(site: &Site, mode: Mode, addresses: &[String]) -> Vec<String> {
     let text = |name: &HostPattern| match name {
         HostPattern::Exact(name) => name.clone(),
@@ -76,8 +76,9 @@ pub(super) fn has_addresses(site: &Site, mode: Mode) -> bool {
     mode == Mode::Dev && site.names.is_empty() && site.secure.iter().any(is_everywhere)
 }
 
-/// Returns the private addresses of this machine, because the local CA signs no others. Addresses at which machines of
-/// the network reach this one come first.
+/// Returns the private addresses of this machine, at most [`MAX_ADDRESSES`]. A public address is left out, because a
+/// certificate with it would be signed by the CA for any name, which is installed only on explicit request. Addresses
+/// at which machines of the network reach this one come first.
 pub(super) fn private_addresses() -> Vec<String> {
     let mut addresses: Vec<String> = Vec::new();
     for address in machine::lan_addresses().into_iter().chain(machine::addresses()) {

@@ -96,12 +96,12 @@ impl FileStorage {
     /// Creates RockNet's own folders and changes their owner to an account and their mode to 0700. Call this function
     /// as root, before the process changes to that account.
     ///
-    /// If the storage folder is a symbolic link or also contains other entries, it keeps its owner and mode, because it
-    /// may belong to the system.
+    /// A storage folder that is a symbolic link, or that also contains other entries, may belong to the system.
+    /// Therefore it keeps its owner and mode.
     ///
     /// # Errors
-    /// Returns an error if an account other than root and the given one could replace entries of the folder, or the
-    /// error of the file system.
+    /// Returns the error of the file system. Also returns an error if an account other than root and the given one
+    /// could replace entries of the folder.
     pub fn chown(&self, uid: u32, gid: u32) -> io::Result<()> {
         make_folder(&self.path)?;
         let owner = Owner::new(uid, gid);

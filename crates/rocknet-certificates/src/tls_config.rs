@@ -29,12 +29,12 @@ pub struct TlsConfigBuilder {
     ticket_secrets: Arc<TicketSecrets>,
     /// Ticket cipher of sites without client authentication.
     tickets: Arc<TicketCipher>,
-    /// Writer of the secrets of handshakes, opened once for the file that [`KEY_LOG_VARIABLE`] names.
+    /// Writes handshake secrets to the file that [`KEY_LOG_VARIABLE`] names. Opened once.
     key_log: OnceLock<Arc<dyn KeyLog>>,
 }
 
-/// Environment variable with the file to which a server in `dev` mode appends the secrets of its TLS connections, in
-/// the format that Wireshark reads (RFC 9850).
+/// Environment variable that names a file. In `dev` mode, the server appends the secrets of its TLS connections to the
+/// file, in the format that Wireshark reads (RFC 9850).
 const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 impl TlsConfigBuilder {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Maximum number of characters of an address or a reason on a terminal.
+/// Maximum number of characters that a terminal shows of an address or a reason.
 const MAX_SHOWN: usize = 60;
 
-/// Maximum number of characters of the path or the error of a file on a terminal.
+/// Maximum number of characters that a terminal shows of the path of a file, or of its error.
 const MAX_FILE_SHOWN: usize = 200;
 
 /// Bans of a server.
@@ -129,7 +129,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Text of a list of bans for a terminal. `.1`: the current time in seconds of the Unix clock.
+/// Formats a list of bans for a terminal. `.1`: the current time in seconds of the Unix clock.
 pub struct BanListText<'a>(pub &'a BanList, pub u64);
 
 impl fmt::Display for BanListText<'_> {

@@ -176,8 +176,8 @@ impl Client {
         self.stream_while(request, || true, take)
     }
 
-    /// Receives a stream like [`Client::stream`], until `is_wanted` returns false. It is called when bytes arrive, at
-    /// the latest with the next comment.
+    /// Receives a stream like [`Client::stream`], until `is_wanted` returns false. This function is called when bytes
+    /// arrive, at the latest with the next comment.
     ///
     /// # Errors
     ///
@@ -333,7 +333,7 @@ impl Client {
     }
 }
 
-/// Receiver of the bytes of the body of a reply.
+/// Function that receives the body of a reply in pieces.
 type Take<'t> = dyn FnMut(&[u8]) -> Result<(), ClientError> + 't;
 
 /// Returns true for the error of a connection that the server closed before it had read all bytes.

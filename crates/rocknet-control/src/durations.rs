@@ -3,7 +3,7 @@
 //! The counts of [`Status`](crate::Status) and of [`RouteTraffic`](crate::route::RouteTraffic) are cumulative: the
 //! entry at index `i` counts the responses that took less than `8 << i` microseconds.
 
-/// Binary logarithm of the first bound in microseconds.
+/// Binary logarithm of the first bound in microseconds: the bounds are `8 << i`.
 const FIRST_BITS: u32 = 3;
 
 /// Subtracts the counts at the beginning of an interval from the counts at its end. Missing entries of `before` count

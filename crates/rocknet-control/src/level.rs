@@ -72,7 +72,7 @@ pub struct LogLevelChange {
 }
 
 impl LogLevelChange {
-    /// Returns a change of the level of all modules without a level of their own.
+    /// Returns a change that applies to all modules without a level of their own.
     pub fn new(level: Level) -> LogLevelChange {
         LogLevelChange {
             level: Some(level),

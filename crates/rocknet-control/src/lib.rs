@@ -1,5 +1,5 @@
-//! Messages exchanged with a running RockNet server, and the client that exchanges them. The command line and every
-//! other program that controls a server use this crate.
+//! Messages exchanged with a running RockNet server, and the client that exchanges them. The command line and other
+//! programs that control a server use this crate.
 //!
 //! A program sends a [`Request`](api::Request) with a [`Client`] and receives a [`Status`], a list of [`SiteSummary`]
 //! or another reply. A user types a [`Command`] at the terminal of the server. Replies implement the serde traits for

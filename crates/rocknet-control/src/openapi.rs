@@ -83,7 +83,7 @@ fn generator(mut settings: SchemaSettings) -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Returns the description of an endpoint. `error`: schema of the body of a failed request.
+/// Returns the description of an endpoint. `error`: schema of the reply to a failed request.
 fn operation(
     endpoint: &Endpoint,
     requests: &mut SchemaGenerator,
@@ -164,7 +164,7 @@ fn reply(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> ReplySchema {
     (JSON, schema)
 }
 
-/// Returns the schema of a stream of events: text, with the schema of the data of one event.
+/// Returns the schema of an event stream: text, whose `contentSchema` describes the data of one event.
 fn events(schemas: &mut SchemaGenerator) -> Schema {
     let event = schemas.subschema_for::<LogEvent>();
     let text = json!({

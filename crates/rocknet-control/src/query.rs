@@ -1,4 +1,4 @@
-//! Errors of queries of the API.
+//! Error message for an invalid query of a request.
 
 /// Returns the message for a parameter that an endpoint does not accept, or whose value it does not accept.
 pub(crate) fn invalid(name: &str) -> String {

@@ -142,7 +142,7 @@ impl fmt::Display for SiteList<'_> {
     }
 }
 
-/// Returns the columns of a site: name, kind, URLs, root, number of routes, and error.
+/// Returns the columns of a site: name, kind, URLs, root, number of routes (or `disabled`), and error.
 fn cells(site: &SiteSummary) -> [String; COLUMNS] {
     let urls = match &site.urls[..] {
         [] => "–".into(),

@@ -30,7 +30,8 @@ pub struct Entry {
     pub found: Found,
     /// Identity of the files, to determine whether a later lookup finds the same files.
     pub identity: Vec<FileIdentity>,
-    /// True if the path does not name the file: the file is a fallback, or a script after which the path continues.
+    /// True if the path does not name the file: the file is a fallback, or a script after which the path continues
+    /// (`/index.php/about`).
     pub is_fallback: bool,
     /// Path of the file, if it differs from the path of the request. This is the case for an index file, a script after
     /// which the path continues, and the target of `try` or `fallback`.

@@ -22,7 +22,7 @@ const SHARE: u64 = 4;
 /// Maximum size of all missing paths in bytes, enough for about 1,000 paths. Only missing paths that are requested
 /// repeatedly (`/favicon.ico`) are worth caching.
 const MAX_MISSING_BYTES: u64 = 4 << 20;
-/// Maximum length of a fallback's path in bytes, equal to the maximum of the first level.
+/// Maximum length of a fallback's path in bytes, the same as in the cache of a worker (`cache/l1.rs`).
 const MAX_FALLBACK_PATH: usize = 512;
 /// Maximum length of a missing path in bytes. The missing paths that browsers and robots request on every site are
 /// shorter.

@@ -1,4 +1,4 @@
-//! Existence of files and folders, a condition of rules.
+//! Checks whether a path leads to a file, a folder or nothing, for the condition `exists` of rules.
 
 use std::io::ErrorKind;
 

@@ -2,8 +2,8 @@
 //!
 //! A root can contain several applications, such as WordPress in `/blog` and Laravel in `/shop/public`. Not every
 //! `index.php` is a front controller: WordPress has empty ones in `/wp-content` and below, and some applications have
-//! one in each folder that only redirects to the folder above. Therefore the nearest folder counts that is recognized
-//! as an application. Without such a folder, the root counts.
+//! one in each folder that only redirects to the folder above. The front controller is therefore in the nearest folder
+//! that is recognized as an application, or in the root if there is no such folder.
 
 use std::sync::Arc;
 

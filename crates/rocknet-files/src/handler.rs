@@ -67,8 +67,9 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
         .await
 }
 
-/// Replaces a path that no file can have if its decoded form looks like the path of a file, as with `/a%2Fb`. Other
-/// paths that no file can have are kept for script lookups, because they may begin with the path of a script.
+/// Replaces a path such as `/a%2Fb`, whose decoded form `/a/b` may be the path of another file. Other paths that no
+/// file can have are kept for script lookups, because they may begin with the path of a script, such as
+/// `/index.php/Special:Search`.
 pub fn clear_unnameable_path(exchange: &mut Exchange) {
     if script_path(&exchange.path, exchange.is_file_path) == NO_FILE_PATH {
         exchange.path = NO_FILE_PATH.into();

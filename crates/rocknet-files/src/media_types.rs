@@ -85,9 +85,9 @@ impl From<MediaType> for FileType {
     }
 }
 
-/// Name of the entry for files of unknown type.
+/// Key in `types` that sets the type of files whose extension is unknown.
 const UNKNOWN: &str = "*";
-/// Ending of the names of pictures that are compressed with gzip.
+/// File name extension of SVG pictures that are compressed with gzip.
 const SVGZ: &[u8] = b".svgz";
 /// Type of `.svg` and `.svgz`.
 const SVG: &str = "image/svg+xml";

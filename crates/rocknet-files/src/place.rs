@@ -1,13 +1,14 @@
-//! Place of a tree in the paths of its site: paths below an alias, and their form on disk.
+//! Maps paths of a site to paths in the folder of an `alias`, and back.
 
 use std::path::Path;
 
 use rocknet_config::model::Alias;
 
-/// Place of a tree whose folder takes the place of a path of the site (`alias`).
+/// Path of a site for which the folder of a tree is used (`alias`). For example, a route `/img/*` with the alias
+/// `/srv/pictures` maps `/img/a.png` to `/a.png` in that folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Path of the site, without a slash at its end; empty for the whole site.
+    /// Path of the site that leads to the folder, such as `/img`, without a slash at its end; empty for the whole site.
     pub prefix: Box<str>,
     /// Name of the file in the folder, with a leading slash, if the place is a single path.
     file: Option<Box<str>>,

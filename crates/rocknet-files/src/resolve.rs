@@ -173,8 +173,8 @@ fn classify(lookup: &DiskLookup, tree: &Tree, opened: OpenedFile, relative: Vec<
     }
 }
 
-/// Returns the class of a file by its path in the site, and below an alias also by its path on disk: a file that is
-/// code by one of its names is neither run nor sent by the other.
+/// Returns the class of a file by its path in the site. Below an alias, its path on disk must have the same class;
+/// otherwise the file is refused. For example, with an alias from `/a.txt` to `a.php`, it is neither run nor sent.
 fn class(tree: &Tree, name: &str, inside: &str) -> NameClass {
     let by_site = NameClass::of(name.as_bytes());
     if tree.place().is_none() {

@@ -23,7 +23,7 @@ pub struct Script {
 /// Place of a script below an alias.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AliasScript {
-    /// Path of the site whose place the folder takes.
+    /// Path of the site that the alias maps to the folder.
     pub prefix: Box<str>,
     /// The folder, without symbolic links.
     pub folder: Box<OsStr>,
@@ -43,7 +43,7 @@ impl Script {
         }
     }
 
-    /// Returns the same script with the rest of another path.
+    /// Returns the script with another `path_info`.
     pub fn with_path_info(self, path_info: &str) -> Script {
         Script {
             path_info: path_info.into(),

@@ -24,10 +24,10 @@ pub struct Tree {
     /// Filters, applied to heads when they are rendered for the cache.
     pub filters: Filters,
     folder: Folder,
-    /// Place of the folder in the paths of the site; `None` without an alias: a path of the site is then also the path
-    /// in the folder.
+    /// Path of the site that an `alias` maps to the folder. `None` without an alias: a path of the site is then also
+    /// the path in the folder.
     place: Option<Place>,
-    /// Tree of the error pages outside of `place`.
+    /// Tree of the error pages whose paths are outside of `place`.
     pages: Option<Arc<Tree>>,
     /// Names of index files, in order of preference.
     pub index: Vec<String>,
@@ -153,7 +153,7 @@ impl Tree {
         }
     }
 
-    /// Returns the alias; `None` if the tree has none.
+    /// Returns the path of the site that an `alias` maps to the folder; `None` without an alias.
     pub fn place(&self) -> Option<&Place> {
         self.place.as_ref()
     }

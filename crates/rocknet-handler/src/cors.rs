@@ -17,8 +17,8 @@ use crate::route::Route;
 /// Maximum length of an origin in bytes. Browsers send scheme, host and port.
 const MAX_ORIGIN: usize = 512;
 
-/// Maximum length in bytes of the method and of the list of fields in a preflight request, which the response repeats.
-/// Longer ones are ignored.
+/// Maximum length in bytes of a value that the response to a preflight request repeats: the requested method, or the
+/// list of requested fields. Longer values are ignored.
 const MAX_LIST: usize = 4_096;
 
 const ALLOW_ORIGIN: &str = "Access-Control-Allow-Origin";

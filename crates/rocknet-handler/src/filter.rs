@@ -35,8 +35,8 @@ pub struct FilterContext<'a> {
     pub services: &'a Services,
     /// Route of the request.
     pub route: &'a Arc<Route>,
-    /// Route whose bandwidth limits apply: `route`, or the route of the file if an application has named a file whose
-    /// route limits the bandwidth.
+    /// Route whose bandwidth limits apply: `route`, or the route of a file that an application has named by
+    /// `X-Accel-Redirect` if that route limits the bandwidth.
     pub bandwidth_route: &'a Arc<Route>,
     /// Client; `None` if it is not known.
     pub client: Option<Client>,

@@ -26,7 +26,7 @@ pub fn error_with_hint(status: Status, hint: Option<&str>) -> Response {
         .with("Content-Type", rocknet_pages::CONTENT_TYPE)
         .with("X-Content-Type-Options", "nosniff")
         .body(page);
-    // Encoding a page of 1 KB for each response is not worth its cost, because clients can cause thousands of errors.
+    // Prevents content coding, whose cost is too high for a page of 1 KB: clients can cause thousands of errors.
     response.is_negotiated = true;
     response
 }

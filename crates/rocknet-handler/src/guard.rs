@@ -82,8 +82,8 @@ impl Admitted {
     }
 }
 
-/// Identity of a client as header fields, which replace those of the client. For a signed URL, the signature that is
-/// removed instead.
+/// Changes to an admitted request by which handlers learn who the client is: header fields that the guard sets replace
+/// fields that the client has sent. For a signed URL, only `signature` is set.
 #[derive(Debug, Default)]
 pub struct Identity {
     /// Names of the fields by which handlers recognize the identity. Fields of the client with these names are removed,
@@ -106,8 +106,8 @@ impl Identity {
         !self.names.is_empty()
     }
 
-    /// Returns the request with the fields of the identity in place of those of the client, or without the signature. A
-    /// field whose name applications cannot distinguish from one of the names, such as `Remote_User`, is removed, too.
+    /// Returns the request that handlers get: with `fields` in place of the client's fields, or without the signature.
+    /// A field whose name applications cannot distinguish from one of the names, such as `Remote_User`, is removed too.
     pub fn apply(&self, request: &OwnedRequest) -> OwnedRequest {
         if let Some(signature) = &self.signature {
             return request.without_last_parameter(signature);

@@ -39,7 +39,7 @@ pub fn is_first_visit(request: &Request<'_>) -> bool {
     request.method == Method::Get && !request.fields.contains_any(CONDITIONAL)
 }
 
-/// Returns true if a response with this status contains a page.
+/// Returns true if a response with this status contains the requested page, and not an error or a redirect.
 #[inline]
 pub fn is_page(status: Status) -> bool {
     status == Status::OK

@@ -46,7 +46,8 @@ pub struct Route {
     pub errors: BTreeMap<u16, String>,
     /// Redirects.
     pub redirects: Redirects,
-    /// Resources to send with a page, by the path pattern of the page. `None` revokes an entry of the site.
+    /// Resources to send with a page, by the path pattern of the page. `None`: an empty list, by which a route revokes
+    /// the resources that its site has for the pattern.
     preloads: RouteTrie<Option<Arc<Preloads>>>,
     /// Priority of jobs in the blocking pool.
     pub priority: Priority,

@@ -1,4 +1,5 @@
-//! Contract of bandwidth that responses share. The server implements it, and the filter of the bandwidth uses it.
+//! Traits for a bandwidth that several responses share. The server implements them for the filter that limits the
+//! bandwidth of responses (bandwidth.rs).
 
 use rocknet_config::template::Values;
 

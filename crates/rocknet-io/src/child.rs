@@ -95,7 +95,7 @@ pub fn group_has_members(leader: u32) -> bool {
     let Some(group) = i32::try_from(leader).ok().and_then(Pid::from_raw) else {
         return false;
     };
-    // Reaps members whose parent has ended: if this process is the first of a container, it is their new parent.
+    // Reaps members whose parent has ended: if this is the first process of a container, it is their new parent.
     while matches!(waitpgid(group, WaitOptions::NOHANG), Ok(Some(_))) {}
     // EPERM: this process must not signal the member, which runs as another user. But the member exists.
     matches!(test_kill_process_group(group), Ok(()) | Err(Errno::PERM))

@@ -1,4 +1,4 @@
-//! State of the synchronization of the system clock, as the kernel keeps it for the time service (adjtimex(2)).
+//! Reads from the kernel whether and how exactly a time service keeps the system clock (`adjtimex(2)`).
 
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub struct ClockSync {
     pub max_error: Duration,
 }
 
-/// Returns the state of the synchronization. Needs no privileges, and no network.
+/// Queries the kernel for the synchronization of the system clock. Needs no privileges, and no network.
 ///
 /// # Errors
 ///

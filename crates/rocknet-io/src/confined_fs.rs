@@ -217,8 +217,9 @@ impl Root {
         OpenDirectory::new(self.open_at(relative, symlinks, Access::Read)?, relative, symlinks)
     }
 
-    /// Reads at most `max_names` further names of a directory of this root, and appends those of files and directories
-    /// to `entries`, as [`Root::list`]. Returns the number of names read, which is below `max_names` only at the end.
+    /// Reads at most `max_names` further names from a directory below this root, and appends the files and directories
+    /// among them to `entries`, like [`Root::list`]. Returns the number of names read, which is below `max_names` only
+    /// at the end.
     ///
     /// # Errors
     ///

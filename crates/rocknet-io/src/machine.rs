@@ -51,10 +51,10 @@ fn lan(mut all: Vec<InterfaceAddress>) -> Vec<IpAddr> {
     addresses
 }
 
-/// Beginnings of the names of tunnels.
+/// Prefixes of the names of tunnel interfaces.
 const TUNNELS: [&str; 7] = ["tun", "tap", "wg", "utun", "tailscale", "zt", "ppp"];
 
-/// Beginnings of the names of interfaces of containers and virtual machines.
+/// Prefixes of the names of interfaces that belong to containers and virtual machines.
 const VIRTUAL: [&str; 17] = [
     "docker", "br-", "veth", "virbr", "vnet", "lxcbr", "lxdbr", "incusbr", "podman", "cni", "flannel", "cali", "kube",
     "vmnet", "vboxnet", "dummy", "ifb",

@@ -59,7 +59,8 @@ pub fn with_rights_of<T: Send>(user: &User, work: impl FnOnce() -> T + Send) -> 
 
 /// Drops all capabilities except those for starting programs under other accounts and for killing these programs.
 /// Blocks signals such as SIGTERM, with which a service manager or a terminal ends programs. Meant for the account
-/// helper, which ends when its channel to the server closes. Call this function before any thread starts.
+/// helper, the process that starts programs under other accounts. It ends when its channel to the server closes. Call
+/// this function before any thread starts.
 ///
 /// # Errors
 ///

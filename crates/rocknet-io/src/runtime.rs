@@ -21,8 +21,8 @@ pub use probe::io_uring_unavailable;
 #[cfg(not(target_os = "linux"))]
 pub use system::io_uring_unavailable;
 
-/// Number of tasks that run before the runtime polls the kernel's events. With Tokio's default of 61, running the
-/// tasks of 64 busy connections once, for example, would cost a second poll.
+/// Number of tasks that run before the runtime polls the kernel's events. With Tokio's default of 61, for example, 64
+/// busy connections would need a second poll each time that all their tasks run.
 const EVENT_INTERVAL: u32 = 256;
 
 /// Single-threaded Tokio runtime with an I/O back end.

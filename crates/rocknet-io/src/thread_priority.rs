@@ -9,8 +9,8 @@ pub fn lower() {
     let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
 }
 
-/// Niceness of background threads. The scheduler gives them about a tenth of the weight of other threads, which are
-/// hardly slowed down. With a lower priority, a background thread could hold a lock for too long.
+/// Niceness of background threads. The scheduler gives them about a tenth of the weight of other threads, so that they
+/// hardly slow those down. With a lower priority, a background thread could hold a lock for too long.
 #[cfg(target_os = "linux")]
 const BACKGROUND_NICENESS: i32 = 10;
 

@@ -1,18 +1,21 @@
-//! Bandwidth that the responses of a key share, such as those to one client.
+//! Divides a bandwidth among the responses that share it, such as all responses to one client.
 //!
-//! The bucket of a key holds the bandwidth of one second, and each response takes its bytes from the bucket before it
-//! sends them. Without a further rule, the first response that takes bytes would leave none for the others. Therefore:
+//! Responses that share a bandwidth have the same key. The bucket of the key holds the bandwidth of one second, and
+//! each response takes its bytes from the bucket before it sends them. Without a further rule, the first response that
+//! takes bytes would leave none for the others. Therefore:
 //! - Each response has a credit that grows with time, divided by the number of responses of the key. One half of the
-//!   bucket is reserved for the credits, which are together never larger.
-//! - The other half is free for every response. It fills if some responses need less than their part, because their
+//!   bucket is reserved for the credits: a response saves at most an even share of this half.
+//! - Every response may use the other half. It fills while some responses use less than their share, because their
 //!   clients are slow.
+//!
+//! Levels and credits are in nanoseconds: the time in which the bandwidth adds up to them.
 
 use std::sync::Arc;
 
 use crate::connections::{ConnectionPermit, ConnectionTable};
 use crate::table::{Budget, RateTable};
 
-/// Time whose bandwidth the bucket of a key holds, in nanoseconds.
+/// Capacity of the bucket of a key: one second of its bandwidth.
 pub const CAPACITY: u64 = 1_000_000_000;
 
 /// Part of `CAPACITY` that is reserved for the credits of the responses.
@@ -34,7 +37,7 @@ pub struct BandwidthPart {
     key: u64,
     /// Bytes per second of the key.
     rate: u64,
-    /// Credit: nanoseconds of the bandwidth of the key.
+    /// Part of the reserved half that this response may use now.
     credit: u64,
     /// Time up to which `credit` has grown.
     at: u64,
@@ -98,7 +101,7 @@ impl BandwidthPart {
     /// Returns bytes that were taken and not sent.
     pub fn give_back(&mut self, bytes: u64) {
         let time = time_of(self.rate, bytes);
-        // A bucket that is missing is full, and with `u64::MAX` as the current time it is not created.
+        // A missing bucket counts as full. With `u64::MAX` as the current time, `update` does not create it.
         self.table
             .buckets
             .update(self.key, u64::MAX, |full_at| *full_at = full_at.saturating_sub(time));

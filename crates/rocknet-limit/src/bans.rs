@@ -1,6 +1,6 @@
 //! Bounded table of banned clients, which all workers share.
 //!
-//! The number of a client has the bits of its IPv4-mapped address, or of the /64 network of its IPv6 address.
+//! Clients are identified by the bits of their IPv4-mapped address, or of the /64 network of their IPv6 address.
 //!
 //! An entry stays in the table for a while after its ban has ended, so that the next ban of the same client takes
 //! longer. While no ban is active, a lookup is one atomic load.
@@ -99,7 +99,7 @@ impl<R: Clone> BanTable<R> {
             Some(ban) if now < ban.forgotten_at() => ban.count,
             _ => 0,
         };
-        // A shift by more than 32 bits would exceed every maximum.
+        // The bound keeps the shift valid. 2³² seconds are 136 years.
         let time = first.saturating_mul(1 << earlier.min(32)).min(max.max(first)).max(1);
         let ban = Ban {
             since: now,

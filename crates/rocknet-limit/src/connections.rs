@@ -1,4 +1,4 @@
-//! Numbers of requests in progress by key, which all workers share.
+//! Counts the requests in progress of each key, such as a client, for all workers together.
 //!
 //! A key has an entry only while it has requests, so the number of requests in progress bounds the table.
 

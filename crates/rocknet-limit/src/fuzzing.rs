@@ -1,4 +1,4 @@
-//! Body shared by the fuzz target, the property test and the test that replays the seeds of the target.
+//! Check that the fuzz target of transfers shares with two tests: one generates inputs, the other replays stored ones.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::transfer::{BUCKET_SIZE, MAX_TRANSFER, Transfer, TransferWriter};
 /// Nanoseconds in which an empty bucket becomes full.
 const CAPACITY: u64 = 60_000_000_000;
 
-/// Returns the seed of the transfers in the folder of seeds.
+/// Returns the key seed of the stored inputs.
 pub fn seed() -> KeySeed {
     KeySeed::new(&[7; KeySeed::SIZE])
 }
@@ -27,7 +27,7 @@ pub fn limit_transfer(bytes: &[u8]) {
     assert!(bytes.len() <= MAX_TRANSFER);
     let (table, mut offenders, now) = (RateTable::new(&Arc::default()), Offenders::<2>::default(), 7);
     let mut again = TransferWriter::new(&seed(), clock);
-    // Sections of other kinds are skipped, as a reader skips kinds that it does not know.
+    // Kinds whose sections contain buckets in the server. Sections of other kinds are not written again.
     let kinds = 1..4;
     for section in kinds.clone().flat_map(|kind| transfer.sections(kind)) {
         for bucket in transfer.buckets(&section, CAPACITY) {

@@ -1,15 +1,17 @@
-//! Secret seed of the hashes of keys.
+//! Secret seed with which the keys of limits are hashed. A key is, for example, the client that a limit counts.
 //!
-//! Clients that know the seed could select keys that share a set of a [`crate::RateTable`]. A process passes the seed
-//! to its successor in an upgrade, so that both compute the same hash of a key. The hash of a key is therefore a part
-//! of the format of [`crate::transfer`]: a change of it needs another version there.
+//! Clients that know the seed could select keys that drop each other, because they share a set of a
+//! [`crate::RateTable`].
+//!
+//! A process passes the seed to its successor in an upgrade, so that both compute the same hash of a key. The hash is
+//! therefore a part of the format of [`crate::transfer`]: another hash needs another version there.
 
 use std::fmt;
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// Secret seed of the hashes of keys.
+/// Secret seed with which keys are hashed.
 #[derive(Clone)]
 pub struct KeySeed(SipHasher13);
 
@@ -36,7 +38,7 @@ impl KeySeed {
         KeyHasher(self.0)
     }
 
-    /// Returns the hash of a key that is a client. `client`: the bits of its network.
+    /// Returns the hash of a key that is only a client. `client`: the bits of its address, or of its IPv6 network.
     #[inline]
     pub fn of_client(&self, client: u128) -> u64 {
         let mut hasher = self.hasher();
@@ -53,7 +55,7 @@ impl KeySeed {
 }
 
 impl KeyHasher {
-    /// Adds a client. `client`: the bits of its network.
+    /// Adds a client. `client`: as for [`KeySeed::of_client`].
     #[inline]
     pub fn add_client(&mut self, client: u128) {
         self.0.write_u64(client as u64);

@@ -1,4 +1,4 @@
-//! Limits of requests: the arithmetic of rates, and bounded tables of the clients that use them.
+//! Request limits: the arithmetic of rates, and bounded tables of the clients that are counted.
 //!
 //! A [`ConnectionTable`] counts the requests in progress of each key, and a [`BandwidthTable`] divides a bandwidth
 //! among them.

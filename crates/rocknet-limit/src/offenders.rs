@@ -1,9 +1,8 @@
 //! Bounded list of the clients with the most offences.
 //!
-//! The list uses the Space-Saving algorithm: a client that is not in a full list takes the place of the one with the
-//! fewest offences, and its weight begins with that of the other. A client with more than one part in
-//! [`MAX_OFFENDERS`] of all offences is therefore always in the list. Weights halve from time to time, so that the list
-//! shows recent offences.
+//! The list uses the Space-Saving algorithm. If the list is full, a new client takes the place of the client with the
+//! lowest weight, and continues with that weight. A client that commits more than one in [`MAX_OFFENDERS`] of all
+//! offences is therefore in the list. Weights halve from time to time, so that the list shows recent offences.
 
 /// Maximum number of clients in the list.
 pub const MAX_OFFENDERS: usize = 256;
@@ -16,7 +15,7 @@ const HALF_LIFE_S: u64 = 600;
 pub struct Offender<const KINDS: usize> {
     /// Client: the bits of its IPv4-mapped address, or of the /64 network of its IPv6 address.
     pub client: u128,
-    /// Number of its offences by kind. They are too low for a client that has left the list for a while.
+    /// Numbers of its offences by kind. They are too low for a client that has left the list for a while.
     pub counts: [u64; KINDS],
     /// Number by which the list is ordered: the number of offences of the client, too high by at most the weight of
     /// the client whose place it has taken.
@@ -105,8 +104,8 @@ impl<const KINDS: usize> Offenders<KINDS> {
         &self.all
     }
 
-    /// Adds the offences of a client in the list of a predecessor. A client with fewer offences than those of a full
-    /// list is left out.
+    /// Adds the offences of a client from the list of the previous process. If the list is full, a new client takes the
+    /// place of the client with the lowest weight, or is left out if its own weight is not higher.
     pub fn adopt(&mut self, adopted: Offender<KINDS>, now_s: u64) {
         self.halve(now_s);
         if let Some(offender) = self.all.iter_mut().find(|offender| offender.client == adopted.client) {

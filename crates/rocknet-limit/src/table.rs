@@ -1,10 +1,11 @@
 //! Bounded table of buckets, one for each key of a limit, which all workers share.
 //!
 //! The table has shards, each with a lock and with sets of 8 buckets. The hash of a key selects shard and set,
-//! so a lookup reads one set. A table begins small and doubles the shard whose sets are full, up to its maximum.
+//! so a lookup reads one set. A table begins small. A shard doubles the number of its sets, up to a maximum, if a new
+//! key finds no place in its set.
 //!
-//! If a set is full, a new key takes the place of the bucket that will be full again first, which has the least to
-//! lose:
+//! Once the shard cannot grow any more, a new key takes the place of the bucket that will be full again first, which
+//! has the least to lose:
 //! - A bucket that is full already equals one that was never used. Idle clients therefore go first, without effect.
 //! - A flood of new addresses drops the buckets of its own addresses, each with one request. A client that has used up
 //!   its limit keeps its bucket. To drop it, an attacker needs 8 keys in the same set that have each used more

@@ -1,4 +1,4 @@
-//! Tables of limits as bytes, which a process passes to its successor in an upgrade.
+//! Format in which a process passes its tables of limits to its successor in an upgrade.
 //!
 //! ```text
 //! header   8 bytes "rnlimit1", time of the writer, check value of the seed
@@ -263,7 +263,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// Writes the end of a sentence about the entries of the transfer.
+/// Writes a clause about the entries, for a message such as `…cannot be taken over: they are incomplete`.
 impl fmt::Display for TransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

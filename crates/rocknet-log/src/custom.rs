@@ -1,4 +1,4 @@
-//! Access-log lines of the operator: templates whose values are escaped for their place in the line.
+//! Access-log lines in a format of the operator: a template whose values are escaped for their place in the line.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ enum LinePiece {
     Value(Placeholder, Escaping),
 }
 
-/// Place of a value in its line.
+/// Escaping of a value, which depends on its place in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escaping {
-    /// Ends at the next space.
+    /// The value ends at the next space.
     Word,
-    /// Ends at the next quote.
+    /// The value ends at the next quote.
     Quoted,
     /// String of JSON, between quotes of the line.
     JsonString,
@@ -38,7 +38,7 @@ enum Escaping {
     Json,
 }
 
-/// Formats of all access logs, which a configuration names by their text. A format is never removed, so that its number
+/// Formats of all access logs. A configuration names a format by its text. No format is removed, so that its number
 /// stays valid for requests of an earlier configuration. There are few, because an operator writes each.
 #[derive(Debug, Default)]
 pub(super) struct CustomFormats(Vec<Arc<CustomFormat>>);
@@ -93,7 +93,8 @@ impl CustomFormat {
         }
     }
 
-    /// Appends the line of a record, without its newline. `values`: values that the record does not have.
+    /// Appends the line of a record, without its newline. `values`: values that the record does not have, such as
+    /// header fields.
     pub(super) fn render(&self, stamps: &Stamps, record: &Record<'_>, values: &dyn Values, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {

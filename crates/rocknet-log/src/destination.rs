@@ -48,7 +48,9 @@ pub(super) struct Destination {
     /// line, have already been written.
     held: Vec<u8>,
     sent: usize,
+    /// Reason why lines are held; `None` if the last write succeeded.
     failure: Option<WriteFailure>,
+    /// Outage that has not ended, or whose end has not been reported.
     outage: Option<Outage>,
     /// Number of lines that this log has dropped since the last `take_dropped`.
     dropped: u64,

@@ -7,8 +7,8 @@
 use std::fmt;
 
 /// Maximum length of a field in bytes, before escaping; further bytes are replaced by [`CUT`]. The limit equals the
-/// default limit of a request target, so only unusual clients exceed it. A record also remains below the limit of the
-/// lines that are held for one log.
+/// default limit of a request target, so only unusual clients exceed it. A record in a built-in format is thus also
+/// shorter than 1 MiB, the maximum of the lines that are held while a log cannot be written.
 pub(super) const FIELD_MAX: usize = 8 * 1024;
 
 /// Maximum length of a message or field value of the error log in bytes: enough for the longest path, but not for a

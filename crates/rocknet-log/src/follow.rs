@@ -49,6 +49,7 @@ pub struct FollowedLines {
 #[derive(Default)]
 struct SitedLines {
     bytes: Vec<u8>,
+    /// Sites of the lines in `bytes`: one run for consecutive lines of the same site.
     runs: Vec<NamedRun>,
 }
 

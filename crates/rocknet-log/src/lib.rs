@@ -221,9 +221,10 @@ impl Logger {
         all_written
     }
 
-    /// Returns a queue of the lines of a log from now on, or of all logs if `only` is `None`. It begins with a batch of
-    /// the recent lines of the error log, which is empty if only the access logs are followed. The queue ends when the
-    /// logger stops, and after the first batch if too many queues exist. A slow reader loses lines, but delays none.
+    /// Returns a queue that receives the new lines of a log, or of all logs if `only` is `None`. It begins with a batch
+    /// of the recent lines of the error log, which is empty if only the access logs are followed. The queue ends when
+    /// the logger stops, and after the first batch if too many queues exist. A slow reader loses lines, but delays
+    /// none.
     pub fn follow(&self, only: Option<FollowedLog>) -> Receiver<FollowedLines> {
         let (follower, receiver) = follow::queue(only);
         if !self.shared.stopped.load(Ordering::Acquire) {

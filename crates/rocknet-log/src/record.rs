@@ -54,7 +54,7 @@ pub(super) enum PlainFormat {
     Json,
 }
 
-/// Maximum length of the fixed parts of a line in bytes, so that one reservation covers them.
+/// Maximum length in bytes of the names, punctuation, times and numbers in a line, so that one reservation covers them.
 const FIXED_PARTS: usize = 340;
 
 /// Appends the line of `record` with its newline.

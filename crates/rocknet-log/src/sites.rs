@@ -18,7 +18,7 @@ pub(super) struct SiteRun {
 pub(super) struct NamedRun {
     /// Name of the site; `None` for messages that name no site.
     pub(super) site: Option<Arc<str>>,
-    /// Position after the last byte of these lines.
+    /// Position after the last byte of these lines. The lines begin where the previous run ends.
     pub(super) end: usize,
 }
 

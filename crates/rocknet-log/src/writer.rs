@@ -66,7 +66,8 @@ impl Buffer {
     }
 }
 
-/// Access log writer of one worker. It never blocks, and does not allocate once its buffers exist.
+/// Access log writer of one worker. It never waits for the log thread. The built-in formats allocate nothing once the
+/// buffers exist.
 pub struct AccessWriter {
     shared: Arc<Shared>,
     messages: SyncSender<Message>,

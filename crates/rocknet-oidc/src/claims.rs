@@ -9,10 +9,10 @@ use crate::session::LoginSession;
 /// Maximum length of a value that a session keeps, in bytes: that of `sub` (OpenID Connect Core 1.0 §2).
 const MAX_VALUE: usize = 255;
 
-/// Maximum number of groups that a session keeps. More hardly fit into its cookies.
+/// Maximum number of groups that a session keeps. More would hardly fit into its cookies.
 const MAX_GROUPS: usize = 256;
 
-/// Claims about a user: the members of an ID token, and of the response of the userinfo endpoint.
+/// Claims about a user: the members of an ID token, or of a response from the userinfo endpoint.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claims(Map<String, Value>);
 

@@ -4,14 +4,14 @@ use aws_lc_rs::digest;
 
 use crate::cookies;
 
-/// Number of bytes of the hash in the name of a cookie. Few are sufficient to distinguish the registrations of one
-/// host, because the value is sealed in the context of the whole hash.
+/// Number of hash bytes in a cookie name. Few are sufficient to distinguish the registrations of one host, because the
+/// value is sealed in the context of the whole hash.
 const NAME_BYTES: usize = 4;
 
-/// Beginning of the purpose of a cookie with a session.
+/// Beginning of the purpose (see [`cookies::name`]) in the name of a session cookie.
 const SESSION: &str = "session-";
 
-/// Beginning of the purpose of a cookie with a login.
+/// Beginning of the purpose in the name of a login cookie.
 const LOGIN: &str = "login-";
 
 /// Cookies of one client registration at one site. The cookies of other registrations have other names, and their
@@ -37,7 +37,7 @@ impl CookieKind {
         }
     }
 
-    /// Returns the name of the cookie with the session.
+    /// Returns the name of the cookie with the session. `is_secure`: true if the cookie is sent only over TLS.
     pub fn session_name(&self, is_secure: bool) -> String {
         cookies::name(&format!("{SESSION}{}", self.short()), is_secure)
     }
@@ -47,7 +47,7 @@ impl CookieKind {
         cookies::name(&format!("{LOGIN}{}-{label}", self.short()), is_secure)
     }
 
-    /// Returns true for the name of a cookie with a part of a session, or with a login, of this registration.
+    /// Returns true if a cookie with this name has a login, or a part of a session, of this registration.
     pub fn has_name(&self, name: &[u8]) -> bool {
         let kind = cookies::kind(name).unwrap_or_default();
         let mut rests = [SESSION, LOGIN].into_iter().filter_map(|purpose| {

@@ -19,14 +19,14 @@ pub struct CookieScope {
     pub max_age: u64,
 }
 
-/// Beginning of the names of all cookies over TLS. Browsers accept such a cookie only from its own host and over TLS,
-/// so neither another host of the domain nor an attacker in the network can set it.
+/// Beginning of the names of all cookies over TLS. Browsers accept such a cookie only from its own host and over TLS.
+/// Therefore neither another host of the domain nor an attacker in the network can set it.
 const HOST_PREFIX: &str = "__Host-";
 
-/// Beginning of the names of all cookies of this crate, after [`HOST_PREFIX`].
+/// Beginning of all cookie names of this crate, after [`HOST_PREFIX`] if the cookie is sent only over TLS.
 const OWN_PREFIX: &str = "rocknet-";
 
-/// Returns the name of a cookie. `kind`: purpose of the cookie.
+/// Returns the name of a cookie. `kind`: purpose of the cookie. `is_secure`: true if it is sent only over TLS.
 pub fn name(kind: &str, is_secure: bool) -> String {
     let prefix = if is_secure { HOST_PREFIX } else { "" };
     format!("{prefix}{OWN_PREFIX}{kind}")
@@ -48,7 +48,7 @@ pub(crate) fn kind(name: &[u8]) -> Option<&[u8]> {
     name.strip_prefix(OWN_PREFIX.as_bytes())
 }
 
-/// Returns true for the name of a cookie of this crate, or a `Set-Cookie` value with such a name.
+/// Returns true for a cookie name of this crate, and for a `Set-Cookie` value that begins with such a name.
 pub fn is_own(name: &[u8]) -> bool {
     kind(name).is_some()
 }

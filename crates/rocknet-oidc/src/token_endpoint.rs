@@ -66,7 +66,7 @@ pub struct TokenResponse {
     pub access_token: Option<String>,
 }
 
-/// Refusal of the token endpoint.
+/// Refusal of the token endpoint. In its text, “it” is the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenError {
     /// Error code, such as `invalid_grant`.

@@ -13,11 +13,12 @@ mod text;
 pub mod unknown_site;
 pub mod welcome;
 
-/// `Content-Security-Policy` of every page of this crate. It blocks injected scripts.
+/// `Content-Security-Policy` for the responses of this crate, except HTML listings, which need
+/// [`listing::CONTENT_SECURITY_POLICY`]. It blocks injected scripts.
 ///
 /// It permits `data:` images, because inline icons save a request for `/favicon.ico`.
 pub const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// `Content-Type` of every HTML page of this crate.
+/// `Content-Type` of the HTML pages of this crate.
 pub const CONTENT_TYPE: &str = "text/html; charset=utf-8";

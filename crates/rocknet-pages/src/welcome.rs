@@ -1,4 +1,5 @@
-//! The welcome page of a new installation, which shows the address, the folders, and the next commands.
+//! The welcome page of a new installation, which shows the address, the folder, the configuration file, and the next
+//! commands.
 
 use super::text::{push_html, push_template};
 

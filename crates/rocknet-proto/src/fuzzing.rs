@@ -70,8 +70,8 @@ pub fn h1_response(data: &[u8]) {
     });
 }
 
-/// Parses arbitrary bytes as frames after a valid preface, and as the frames of an upstream; checks that every split
-/// yields the same events and frames.
+/// Parses arbitrary bytes as the frames of a client after a valid preface, and as the frames of an upstream, which the
+/// response validator reads. Checks that every split yields the same events and frames.
 pub fn h2_frames(data: &[u8]) {
     let mut bytes = PREFACE.to_vec();
     // An empty SETTINGS frame ends the preface.

@@ -133,8 +133,8 @@ pub struct Request<'a> {
     /// Version.
     pub version: Version,
     /// Protocols that the client offers to switch to: the first `Upgrade` line in HTTP/1.1, which is a list, or
-    /// `:protocol` of an extended CONNECT (RFC 8441, RFC 9220). `None` in HTTP/1.0, and in HTTP/1.1 if the request has
-    /// a body, because `Upgrade` is ignored in these requests.
+    /// `:protocol` of an extended CONNECT (RFC 8441, RFC 9220). `Upgrade` is ignored, so that the value is `None`, in
+    /// HTTP/1.0, in a request with a body, and if Connection does not have the option `upgrade`.
     pub upgrade: Option<&'a [u8]>,
     /// Header fields.
     pub fields: Fields<'a>,
@@ -165,8 +165,8 @@ impl OwnedRequest {
         }
     }
 
-    /// Creates a GET request that no client sent, such as the request of a server push, or the request that `explain`
-    /// evaluates on the command line. `target` is in origin form.
+    /// Creates a GET request that no client sent, such as the request of a server push, or the request that the command
+    /// `rocknet explain` evaluates. `target` is in origin form.
     pub fn synthetic_get(version: Version, authority: &[u8], target: &[u8], fields: &[(KnownField, &[u8])]) -> Self {
         let mut bytes = Vec::new();
         let mut put = |part: &[u8]| {

@@ -31,7 +31,7 @@ pub enum PermitKind {
     Tunnel,
 }
 
-/// Queue of requests that wait for a permit of one of several upstreams.
+/// Queue of requests. Each of them waits for a permit at any of several upstreams.
 pub trait WaitQueue: Send + Sync {
     /// Returns the maximum number of concurrent requests at one upstream.
     fn limit(&self) -> usize;

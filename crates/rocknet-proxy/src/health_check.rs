@@ -182,6 +182,7 @@ async fn check_h2<S: AsyncRead + AsyncWrite + Unpin>(
     let (mut sender, connection) = h2::client::handshake(stream).await.map_err(to_text)?;
     let exchange = async {
         poll_fn(|context| sender.poll_ready(context)).await?;
+        // `true`: the request has no body.
         let (response, _) = sender.send_request(request, true)?;
         Ok(response.await?.status().as_u16())
     };

@@ -84,7 +84,7 @@ impl BodyTee for MirroredRequest {
     }
 
     fn end(mut self: Box<Self>) {
-        // Trailer fields are not copied.
+        // Trailer fields are not copied. `Ok(true)`: the body is not shorter than announced.
         if self.remaining.is_some() && matches!(self.engine.finish([], &mut self.bytes), Ok(true)) {
             self.send();
         }

@@ -28,9 +28,9 @@ pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 256 * 1024;
 /// Receive window of a connection in bytes, the same as for HTTP/2. It bounds the memory that a client can occupy.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Bounds of the number of bytes that a connection keeps until the client has acknowledged them. The minimum is
-/// slightly less than the number for the initial congestion window. The maximum allows 80 MB/s at a round trip of 25
-/// ms.
+/// Bounds of the number of bytes that a connection keeps until the client has acknowledged them. Between the bounds,
+/// the number is three congestion windows. The minimum is slightly less than three initial windows. The maximum allows
+/// 80 MB/s at a round trip of 25 ms.
 pub const SEND_WINDOW: RangeInclusive<u64> = 32 * 1024..=2 * 1024 * 1024;
 /// Number of bidirectional streams that a client may have open, the same as for HTTP/2.
 pub const MAX_STREAMS: u32 = 128;
@@ -132,8 +132,8 @@ pub fn remembered_parameters() -> Vec<u8> {
         .collect()
 }
 
-/// Returns the settings that an endpoint keeps for its whole life. `forwarding` has the inboxes of the workers of the
-/// process. `misrouted` gets the owner that the connection ID of a rejected datagram names.
+/// Returns the settings that an endpoint keeps for its whole life. `forwarding` contains the inboxes of this process's
+/// workers. If a datagram is rejected because it belongs to another worker, that owner is stored in `misrouted`.
 pub(crate) fn endpoint_config(
     keys: &SharedKeys,
     owner: Owner,

@@ -22,10 +22,10 @@ const C: f64 = 0.4;
 /// Growth of the Reno-friendly estimate in datagrams per window, until it reaches the window before the loss (RFC 9438
 /// §4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Bounds of the growth of the round-trip time that ends slow start (RFC 9406 §4.3).
+/// Bounds of the increase in round-trip time that ends slow start (RFC 9406 §4.3).
 const MIN_GROWTH: Duration = Duration::from_millis(4);
 const MAX_GROWTH: Duration = Duration::from_millis(16);
-/// Number of samples of the round-trip time before a round's minimum counts (RFC 9406 §4.3).
+/// Number of round-trip times that a round must have measured before their minimum counts (RFC 9406 §4.3).
 const MIN_SAMPLES: u32 = 8;
 /// Divisor of the growth of the window in conservative slow start (RFC 9406 §4.3).
 const CONSERVATIVE_DIVISOR: u64 = 4;

@@ -316,8 +316,9 @@ impl Connection {
     }
 }
 
-/// Number of congestion windows of bytes that are kept: one in flight, one to be sent, and one that was received after
-/// a lost datagram. `quinn-proto` keeps the last one until the datagram has been sent again and acknowledged.
+/// Maximum number of bytes that are kept, as a multiple of the congestion window: one window in flight, one to be sent,
+/// and one that the client has received after a lost datagram. `quinn-proto` keeps the last one until the datagram has
+/// been sent again and acknowledged.
 const WINDOWS_KEPT: u64 = 3;
 
 /// Returns the limit for bytes that are kept, by the congestion window.

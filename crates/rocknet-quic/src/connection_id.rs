@@ -1,7 +1,8 @@
 //! Connection IDs that name their owner: the worker, and the generation of its process.
 //!
 //! ```text
-//! one AES block:  CHECK (4) | generation (2) | worker (2) | random (8)     encrypted with a key of the server
+//! one AES block, with lengths in bytes, encrypted with a key of the server:
+//! CHECK (4) | generation (2) | worker (2) | random (8)
 //! ```
 //!
 //! An observer must not find out which connection IDs belong together (RFC 9000 §5.1), so the block is encrypted. If
@@ -77,8 +78,9 @@ impl ConnectionIdKey {
     }
 }
 
-/// Owner of the connection of the last rejected datagram. The datagram was rejected because the connection belongs to
-/// another worker. The value is atomic, because `quinn-proto` requires generators of connection IDs to be `Sync`.
+/// Worker to which a rejected datagram has to be forwarded, because it owns the connection. The [`Generator`] stores it
+/// while `quinn-proto` handles the datagram, and the endpoint takes it afterwards. The value is atomic, because
+/// `quinn-proto` requires generators of connection IDs to be `Sync`.
 #[derive(Default)]
 pub(crate) struct MisroutedOwner(AtomicU64);
 

@@ -48,7 +48,7 @@ pub struct QuicEndpoint {
     buffers: RecvBuffers,
     /// Buffer for a datagram that the endpoint sends itself, such as Retry or Version Negotiation.
     response_buffer: Vec<u8>,
-    /// Owner of the connection of the datagram that was handled last, if another worker owns that connection.
+    /// Worker that owns the connection of the datagram handled last, if it is not this worker.
     misrouted: Arc<MisroutedOwner>,
     /// Datagrams that other workers, or another process, pass to this worker.
     inbox: WorkerInbox,

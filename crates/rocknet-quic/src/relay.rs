@@ -144,7 +144,7 @@ impl RelayReceiver {
     }
 }
 
-/// Line of text before the bytes of a datagram in a message. Spaces separate its values.
+/// First line of a message, followed by the bytes of a datagram. Spaces separate its values.
 #[derive(Debug, PartialEq, Eq)]
 struct Head<'a> {
     /// Name of the listening address, for processes of earlier versions, which number the workers of each address

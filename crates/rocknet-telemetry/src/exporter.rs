@@ -182,7 +182,8 @@ impl ExportLoop {
     }
 }
 
-/// Sends a batch to a collector. Returns the reason if the collector did not accept it.
+/// Sends a batch to a collector. Returns the reason if the collector did not accept it; “it” in the text is the
+/// collector.
 async fn send(client: &Hyper, destination: &Destination, batch: &[Span]) -> Result<(), String> {
     let body = otlp::request(&destination.service, batch).to_string();
     let mut request = Request::new(Full::new(Bytes::from(body)));

@@ -36,7 +36,7 @@ impl SpanCounters {
     }
 }
 
-/// Collector with the properties of requests to it.
+/// Collector, and the constant parts of the requests to it.
 #[derive(Debug)]
 pub(crate) struct Destination {
     /// URL of the requests.

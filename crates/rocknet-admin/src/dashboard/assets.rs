@@ -4,8 +4,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rocknet_handler::response::Response;
 use rocknet_proto::Status;
 
-/// Prefix of the path of each file. The next segment is the version of all files, so browsers may keep each file for
-/// a year.
+/// Prefix of all file paths, such as `/assets/VERSION/logs.js`. The version changes with any of the files, so browsers
+/// may keep each file for a year.
 const FOLDER: &str = "/assets/";
 
 /// Length of a version in bytes. A version is the beginning of a digest of all files, in hexadecimal digits.

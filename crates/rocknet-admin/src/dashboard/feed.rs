@@ -1,4 +1,4 @@
-//! State of the server once a second, as server-sent events.
+//! Sends the state of the server once a second, as server-sent events.
 
 use std::future::Future;
 use std::io;
@@ -116,6 +116,7 @@ pub struct StatusFeed<C> {
     secret: String,
     /// Deadline of the next event.
     deadline: Deadline,
+    /// [`INTERVAL`] in ticks of the timer wheel.
     interval_ticks: u32,
     /// True until the first event is sent.
     is_first: bool,

@@ -31,7 +31,7 @@ pub fn short(microseconds: impl Borrow<u64>) -> String {
     text::short_duration(*microseconds.borrow())
 }
 
-/// Describes the part of the requests to the response cache that were not forwarded.
+/// Describes the share of requests that the response cache served without forwarding them.
 pub fn stored_hits(cache: impl Borrow<ResponseCache>) -> String {
     let cache = cache.borrow();
     match cache.requests() {

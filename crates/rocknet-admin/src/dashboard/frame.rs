@@ -1,4 +1,4 @@
-//! Views of the dashboard with their paths, and the parts that all pages have.
+//! Views of the dashboard with their paths, and the parts that their pages have in common.
 
 use askama::Template;
 use form_urlencoded::{byte_serialize, parse};
@@ -11,7 +11,7 @@ use super::assets;
 use super::notice::Notice;
 use super::site_form::FormMode;
 
-/// Kinds of requests of the dashboard.
+/// Kind of request to the dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageKind {
     Overview,
@@ -36,7 +36,7 @@ pub enum PageKind {
     Events,
     /// A script, the style sheet or the icon.
     Asset,
-    /// Address without a page that a browser has opened.
+    /// Address without a page, opened by a browser.
     Unknown,
 }
 
@@ -96,7 +96,7 @@ impl PageKind {
         !matches!(self, PageKind::Logout | PageKind::Events | PageKind::Asset)
     }
 
-    /// Returns the methods of requests of this kind.
+    /// Returns the methods that a request of this kind may have.
     pub fn methods(self) -> &'static [&'static str] {
         match self {
             page if page.takes_form() || page == PageKind::Login => &["GET", "HEAD", "POST"],
@@ -105,8 +105,7 @@ impl PageKind {
         }
     }
 
-    /// Returns the purpose of the form of a website that browsers send to this page; `None` if the page has no such
-    /// form.
+    /// Returns the purpose of the website form that browsers send to this page; `None` if the page has no such form.
     pub fn form(self) -> Option<FormMode> {
         match self {
             PageKind::AddWebsite => Some(FormMode::Add),
@@ -154,7 +153,7 @@ fn is_of_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/") || ENDPOINTS.iter().any(|endpoint| endpoint.path == path)
 }
 
-/// Parts that all pages have.
+/// Parts that the pages of all views have in common. An error page in place of a view has them too.
 pub struct Frame<'a> {
     /// Path of the folder with scripts and styles.
     pub assets: &'a str,
@@ -181,7 +180,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Returns the text of a field of the form that was refused; empty if no form was refused or it lacks the field.
+    /// Returns the text of a field in the refused form; empty if no form was refused or it lacks the field.
     pub fn input(&self, field: &str) -> String {
         self.notice
             .as_ref()
@@ -195,7 +194,7 @@ pub fn other_reply() -> ApiError {
     ApiError::new(500, "the server sent a reply of the wrong kind")
 }
 
-/// Returns the title of a view, or of the error page in place of a view; empty for pages without a title.
+/// Returns the title of a view or of its error page; empty for pages without a title.
 fn title(page: PageKind) -> &'static str {
     match page {
         PageKind::AddWebsite => "Add a website",
@@ -232,7 +231,7 @@ pub fn encoded(text: &str) -> String {
     byte_serialize(text.as_bytes()).collect()
 }
 
-/// Renders a template. A template fails only if the formatting of one of its values does, and none of them does.
+/// Renders a template. A template fails only if one of its values cannot be formatted, which does not occur.
 pub fn rendered(page: &impl Template) -> String {
     page.render()
         .unwrap_or_else(|error| format!("the page cannot be rendered: {error}"))

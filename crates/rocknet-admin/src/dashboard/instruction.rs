@@ -1,4 +1,5 @@
-//! Instructions from forms: parses the form, executes the request, and reports the result.
+//! Instructions from forms, such as a purge of the cache or the restart of a PHP pool: parses the form, executes the
+//! request, and reports the result.
 
 mod traffic;
 

@@ -1,4 +1,4 @@
-//! Hash of the password of a user that a form adds.
+//! Hashes the password of a new user that was entered in a form.
 
 use aws_lc_rs::rand;
 use form_urlencoded::parse;
@@ -33,6 +33,7 @@ pub async fn hash_of_password(body: &[u8], exchange: &Exchange) -> Option<Result
 /// `None` if the form adds no user, or is only checked.
 fn credentials(body: &[u8]) -> Option<Result<(String, String), String>> {
     let field = |wanted: &str| parse(body).find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
+    // Without `do=save`, the form is only checked.
     if field("do").as_deref() != Some("save") {
         return None;
     }

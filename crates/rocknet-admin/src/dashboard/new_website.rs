@@ -1,4 +1,4 @@
-//! Fields of the form of a new website, and the edits that add the website.
+//! Fields of the form for a new website, and the edits that add the website.
 
 use rocknet_control::config::Edit;
 use rocknet_control::site_form::{FieldInput, SiteField, SiteForm};

@@ -1,9 +1,9 @@
-//! Report about an instruction, which the next page of the session shows.
+//! Report about an instruction, such as a purge of the cache. The next page of the session shows it.
 
 use form_urlencoded::parse;
 use rocknet_control::api::{ApiError, Done};
 
-/// Maximum size in bytes of the text, and of the details, of a report. Each session keeps one report in memory.
+/// Maximum size in bytes of the text of a report, and also of its details. Each session keeps one report in memory.
 const MAX_DETAILS: usize = 16 * 1024;
 
 /// Maximum number of bytes of a refused form that a session keeps.
@@ -72,7 +72,7 @@ impl Notice {
         }
     }
 
-    /// Returns the text of a field of the form that was refused; empty if no form was refused or it lacks the field.
+    /// Returns the text of a field in the refused form; empty if no form was refused or it lacks the field.
     pub fn input(&self, field: &str) -> String {
         let found = parse(&self.form).find(|(name, _)| name == field);
         found.map(|(_, text)| text.into_owned()).unwrap_or_default()

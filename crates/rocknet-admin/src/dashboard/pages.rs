@@ -25,7 +25,7 @@ use crate::Control;
 use crate::content::status;
 pub use site::{SentForm, Submitted};
 
-/// Declares the template of a view: the parts that all pages have, and the data of the view.
+/// Declares the template of a view: the parts that all views have in common, and the data of the view.
 macro_rules! page {
     ($name:ident, $path:literal $(, $data:ident: $type:ty)*) => {
         #[derive(Template)]
@@ -238,7 +238,7 @@ fn kind_words(kind: impl Borrow<SiteKind>) -> &'static str {
     }
 }
 
-/// Returns the kind of a line of a diff, as a class of the style sheet.
+/// Returns the CSS class of a line in a diff.
 fn diff_class(line: &str) -> &'static str {
     match line.as_bytes().first() {
         Some(b'+') => "added",

@@ -256,8 +256,8 @@ impl FilledForm {
         Some(filled.text.clone())
     }
 
-    /// Returns true if only the previous kind uses a key. The key and the other keys of its table would still have an
-    /// effect, so the whole key is removed.
+    /// Returns true if only the previous kind of the website uses a key, such as `proxy` after a change to files. The
+    /// key and the other keys of its table would still have an effect, so the whole key is removed.
     fn is_abandoned(&self, filled: &FilledField) -> bool {
         let name = filled.field.name.as_str();
         let is_present = filled.field.other.is_some() || !filled.field.text.is_empty();
@@ -344,7 +344,7 @@ impl FilledForm {
         }
     }
 
-    /// Adds a problem beside the field of a key of the site, or to the whole form if the field is hidden.
+    /// Adds a problem beside the field of a site key, or to the whole form if the field is hidden or missing.
     fn add_problem(&mut self, key: &[&str], problem: Problem) {
         let shown = self.field_of(key).map(|filled| filled.field.name.clone());
         let is_shown = shown.is_some_and(|name| self.shows(&name));
@@ -358,8 +358,8 @@ impl FilledForm {
         }
     }
 
-    /// Returns the field of a key of the site, or of the innermost table that contains the key and has a field; `None`
-    /// if the form has neither.
+    /// Returns the field of a site key, such as `root`. A key without a field, such as `auth.alice`, belongs to the
+    /// field of the innermost table that has one, here `auth`. Returns `None` if no such table has a field.
     fn field_of(&mut self, key: &[&str]) -> Option<&mut FilledField> {
         let depth = |filled: &FilledField| {
             let parts: Vec<&str> = filled.field.name.split('.').collect();

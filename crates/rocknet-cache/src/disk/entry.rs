@@ -22,7 +22,8 @@ pub(super) struct Entry {
     pub mark: Mark,
 }
 
-/// Number of a site and a flag in 16 bits, so that an [`Entry`] has 32 bytes.
+/// Number of a site, and a flag that is set once the response was used. Together they have 16 bits, so that an
+/// [`Entry`] has 32 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(u16);
 

@@ -17,12 +17,12 @@ use super::time::unix_s;
 /// Returns true for keys that a memory store has.
 pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
-/// Divisor of the capacity. The log has space while the responses in the index take less than a quarter of it.
+/// Divisor of the capacity. The log has space while the responses in the index take less than a quarter of it. They are
+/// then kept unless they have expired, because the rest of the log holds only replaced and dropped responses.
 ///
-/// The rest of the log then holds replaced and dropped responses, such as those of a site that exceeds its quota. So no
-/// response in the index has to be dropped. Segments are at least half full on average, of bytes or of records, because
-/// a segment ends only when the next record does not fit. Therefore the responses in the index fill at most half of the
-/// segments, and the other half is free for new responses. Each byte is then written twice on average.
+/// A segment ends when the next record does not fit. Segments are therefore at least half full on average, and a
+/// quarter of the capacity fills at most half of the segments. The other half is free for new responses, so each byte
+/// is written twice on average.
 const SPACE_DIVISOR: u64 = 4;
 
 /// Divisor of the size of a segment. If the log has no space, at most half of a segment is kept, so that dropping the

@@ -52,8 +52,8 @@ pub(super) fn boot_id() -> String {
     id.trim().to_owned()
 }
 
-/// Returns the first line of the state file: the versions of the files and of the rules of keys. Responses that were
-/// stored under other rules are not used.
+/// Returns the first line of the state file: the version of the file format, and the version of the rules by which keys
+/// are made. Responses that were stored under other rules are not used.
 fn format() -> String {
     format!("rocknet-responses {VERSION} keys {}", key::RULES)
 }

@@ -3,8 +3,8 @@
 //! A key is represented by its hash. A response is used only if its record has the whole key. So if two keys have the
 //! same hash, a response may be lost, but is never sent for the other key.
 //!
-//! A site that exceeds its quota gets a position before which its entries do not count any longer (sites.rs). They stay
-//! in the tables until [`Index::sweep`] removes them.
+//! A site that exceeds its quota gets a position before which its entries do not count any longer (sites.rs). These
+//! responses have left the index, but their entries stay in the tables until [`Index::sweep`] removes them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

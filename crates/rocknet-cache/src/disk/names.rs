@@ -1,5 +1,5 @@
-//! Hashes of keys and variants, and lists of the names of request fields that select responses. Few lists are in use,
-//! so an entry of the index has only the number of its list.
+//! Hashes keys and variants, and numbers the lists of request fields that select responses (`Vary`). Few lists are in
+//! use, so an entry of the index has only the number of its list.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -11,7 +11,7 @@ use crate::vary::{Selector, Variation};
 /// Maximum number of lists. Responses with further ones are not written to disk.
 const MAX_LISTS: usize = 1024;
 
-/// Hashes of keys and tags of variants, by a secret that clients do not know.
+/// Hashes keys and variants with a secret seed.
 #[derive(Debug, Clone)]
 pub(super) struct Hashes(FixedState);
 

@@ -1,4 +1,4 @@
-//! State of the log that workers, the threads that read, and the thread of the log share.
+//! State of the log, shared by the workers, the threads that read responses, and the thread of the log.
 
 mod changes;
 mod lookup;

@@ -1,5 +1,6 @@
-//! Positions of the last changes of the URLs of a site, for responses whose keys are made by a template. Such a key
-//! cannot be derived from the URL, so a response is compared with these positions when it is read.
+//! Invalidation of responses on disk by URL, if a template such as `{host}?page={query.page}` has made their keys. Such
+//! a key cannot be derived from the URL. Therefore a response is compared with the last change of its URL when it is
+//! read.
 //!
 //! URLs share the places of a table by their hash. Responses to URLs of one place are invalidated together, which costs
 //! only the requests that fetch them again. A change gets no record if an earlier change at the same place covers all

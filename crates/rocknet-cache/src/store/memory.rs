@@ -334,7 +334,7 @@ impl MemoryStore {
                 variants.remove(0);
             }
             variants.push(Arc::clone(stored));
-            // The shard would drop a resource that is larger than the maximum as a whole.
+            // Drops the oldest variants, because the shard refuses a resource above the maximum with all its variants.
             let mut size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
             while size > max && variants.len() > 1 {
                 size -= variants.remove(0).memory_size() as u64;

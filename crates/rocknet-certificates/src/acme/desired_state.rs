@@ -13,14 +13,15 @@ pub struct DesiredState {
     pub settings: Acme,
     /// Names whose certificates are ordered before a client requests them.
     pub names: BTreeSet<String>,
-    /// Parent domains of wildcards. A certificate for a name below one of them is ordered when a client requests the
-    /// name.
+    /// Parent domains of wildcards, such as `example.com` for `*.example.com`. A certificate for a name below one of
+    /// them is ordered when a client requests the name.
     pub wildcard_parents: Vec<String>,
 }
 
 impl DesiredState {
     /// Returns true if the name is in `names`, or a host name below one of the wildcard parents. A wildcard below a
-    /// parent is not covered, because it was ordered with settings that permitted wildcards.
+    /// parent, such as `*.example.com` below `example.com`, is not covered: its certificate was ordered under earlier
+    /// settings that permitted wildcards.
     pub fn covers(&self, name: &str) -> bool {
         let is_below = |parent: &String| {
             name.strip_suffix(parent.as_str())

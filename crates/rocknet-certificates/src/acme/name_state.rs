@@ -82,6 +82,7 @@ impl NameState {
 
     /// Records and logs a failed order, and sets the time of the next attempt.
     pub(super) fn fail(&mut self, storage: &dyn Storage, name: &str, failed: &IssuanceError, now: SystemTime) {
+        // An attempt that contacted no CA is not another failure.
         if !failed.all_paused {
             self.failures.count = self.failures.count.saturating_add(1);
         }
@@ -121,7 +122,8 @@ pub(super) fn unix(time: SystemTime) -> u64 {
 const MAX_DELAY_AT_START: Duration = Duration::from_secs(300);
 
 /// Bounds of the interval between queries of the renewal window. RFC 9773 §4.3.2 requires clients to set reasonable
-/// limits. A CA that has to revoke certificates announces the revocation hours before.
+/// limits, and suggests a day as the maximum. An hour is short enough, because a CA that has to revoke certificates
+/// announces the revocation hours before.
 pub(super) const MIN_WINDOW_INTERVAL: Duration = Duration::from_secs(3600);
 pub(super) const MAX_WINDOW_INTERVAL: Duration = Duration::from_secs(86_400);
 

@@ -52,7 +52,7 @@ pub enum StoredCertificateError {
 }
 
 impl StoredCertificate {
-    /// Parses key and chain in PEM, in any order, and checks that the certificate covers `name`.
+    /// Parses a key and a chain in PEM, whichever comes first, and checks that the certificate covers `name`.
     ///
     /// # Errors
     /// Returns the reason why the certificate cannot be used.

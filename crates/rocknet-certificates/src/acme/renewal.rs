@@ -25,6 +25,7 @@ pub struct RenewalLoop {
     pub desired: watch::Receiver<Arc<DesiredState>>,
     /// Names that clients requested and that have no certificate.
     pub missing_names: mpsc::Receiver<String>,
+    /// State of each name that needs a certificate.
     pub entries: HashMap<String, NameState>,
 }
 
@@ -110,8 +111,8 @@ impl RenewalLoop {
     }
 
     /// Returns the client with the settings of the start. [`RenewalLoop::apply_desired`] must not consider these
-    /// settings new. Otherwise names would be tried at each start regardless of earlier failures, and a server that
-    /// restarts repeatedly would reach the rate limits of the CA.
+    /// settings new. Otherwise each start would retry all names regardless of earlier failures. A server that restarts
+    /// repeatedly would then reach the rate limits of the CA.
     fn first_client(&self) -> Arc<AcmeClient> {
         let desired = Arc::clone(&self.desired.borrow());
         self.client(&desired)
@@ -272,8 +273,8 @@ impl RenewalLoop {
     }
 
     /// Starts a permission query for a name that a client requested and that has no certificate. Does nothing if the
-    /// configuration has no `ask` or does not cover the name, if the name is known or was denied recently, or if a
-    /// limit is reached.
+    /// configuration has no `ask` or does not cover the name. Also does nothing if the name is known or was denied
+    /// recently, or if a limit is reached.
     fn request_permission(
         &mut self,
         name: String,

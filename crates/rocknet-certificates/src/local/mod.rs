@@ -43,7 +43,7 @@ struct Shared {
 
 #[derive(Default)]
 struct OnDemand {
-    /// Parent domains of the wildcards of all sites.
+    /// Parent domains of the wildcards that sites name, such as `test` for `*.test`.
     wildcard_parents: Vec<String>,
     /// Names that have a certificate, or for which one is being signed.
     issued: HashMap<String, RenewAt>,

@@ -59,8 +59,8 @@ impl Sessions {
 }
 
 impl SessionStore {
-    /// Creates an empty store. `remembered`: settings that the clients of its sessions remember for early data, such as
-    /// limits of the server.
+    /// Creates an empty store. `remembered`: settings that the clients of its sessions remember for early data: QUIC
+    /// transport parameters and HTTP/3 settings (RFC 9000 §7.4.1, RFC 9114 §7.2.4.2). They are only compared.
     pub fn new(remembered: &[u8]) -> SessionStore {
         SessionStore {
             remembered: remembered.to_vec(),

@@ -1,11 +1,11 @@
-//! The stores of sessions of all sites that accept early data.
+//! The session stores of all sites that accept early data, by name of the site.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::session_store::{SessionStore, StoredSession};
 
-/// Stores of all sites that accept early data. They outlive a reload.
+/// Session stores of all sites that accept early data. They outlive a reload.
 #[derive(Default)]
 pub struct SessionStores(Mutex<StoreTable>);
 
@@ -23,7 +23,7 @@ struct StoreTable {
 const MIN_ENTRIES: usize = 64;
 
 impl StoreTable {
-    /// Adds the store of a site. Returns true if the table was searched for unused entries.
+    /// Adds the store of a site. Returns true if the table was searched for unused entries, which only tests use.
     fn insert(&mut self, site: &str, store: &Arc<SessionStore>) -> bool {
         let is_due = self.by_site.len() >= MIN_ENTRIES.max(2 * self.kept);
         if is_due {

@@ -17,26 +17,28 @@ use zeroize::Zeroizing;
 
 use super::ticket_secrets::{PERIOD, SECRET_LENGTH, SecretPair, TicketSecrets};
 
-/// Size of the name of a key in bytes.
+/// Size of a key name in bytes.
 const NAME_LENGTH: usize = 16;
 
 /// Encrypts and decrypts the tickets of one context: the sites that accept each other's sessions.
 pub struct TicketCipher {
     secrets: Arc<TicketSecrets>,
+    /// Name of the context, from which the keys are derived in addition to a secret.
     context: Vec<u8>,
-    /// Keys that were derived last.
+    /// Keys that were derived last; `None` before the first ticket.
     keys: ArcSwapOption<PeriodKeys>,
 }
 
-/// Keys of a period.
+/// Keys that are derived from the secrets of the current and the previous period.
 struct PeriodKeys {
     /// Secrets that the keys are derived from.
     pair: Arc<SecretPair>,
     current: TicketKey,
+    /// Key of the previous period; `None` without [`SecretPair::previous`].
     previous: Option<TicketKey>,
 }
 
-/// Key of the tickets of one period and context. Its name is derived like the key, so tickets of other contexts have
+/// Key for tickets in one period and one context. Its name is derived like the key, so tickets of other contexts have
 /// other names and are not decrypted.
 struct TicketKey {
     name: [u8; NAME_LENGTH],

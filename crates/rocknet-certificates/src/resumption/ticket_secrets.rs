@@ -105,7 +105,7 @@ impl TicketSecrets {
         encoded
     }
 
-    /// Decodes the secrets of another process; `None` if the encoding is unknown.
+    /// Decodes the secrets of another process; `None` if the bytes do not have the form of [`TicketSecrets::encode`].
     pub fn decode(encoded: &[u8]) -> Option<TicketSecrets> {
         let (ends, secrets) = encoded.split_first_chunk::<TIME_LENGTH>()?;
         let (current, previous) = secrets.split_first_chunk::<SECRET_LENGTH>()?;

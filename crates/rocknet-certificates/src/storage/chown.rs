@@ -1,7 +1,8 @@
 //! Changes the owner of the storage folders, as root, before the process changes its account.
 //!
 //! From the second start on, the account already owns these folders, and its processes can rename entries at any
-//! moment. Therefore every step works on an open descriptor and follows no symbolic link.
+//! moment. Therefore each step works on an open descriptor, except for sockets, and follows no symbolic link below the
+//! storage folder.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

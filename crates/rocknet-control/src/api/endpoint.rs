@@ -1,4 +1,4 @@
-//! Method, path and permission of a kind of request.
+//! Endpoint: the method, path and permission for one kind of request.
 
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ pub struct Input<'i> {
     pub body: &'i [u8],
 }
 
-/// Method and path of a kind of request.
+/// Method, path and permission for one kind of request, with the parser of these requests.
 #[derive(Debug)]
 pub struct Endpoint {
     /// Method.
@@ -70,8 +70,8 @@ impl Endpoint {
         }
     }
 
-    /// Requires full permission for a GET request, because the reply may contain secrets, or because the server sends a
-    /// request itself.
+    /// Requires full permission for a GET request: the reply may contain secrets, or the request makes the server send
+    /// a request itself, such as a visit to a site.
     pub(super) const fn secret(self) -> Endpoint {
         Endpoint {
             permission: Permission::Full,

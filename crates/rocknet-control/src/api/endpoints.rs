@@ -1,4 +1,4 @@
-//! List of the endpoints of the control API, and the request of each.
+//! Endpoints of the control API, and the request that each of them parses.
 //!
 //! To add an endpoint, define a constant here, and list it in [`ENDPOINTS`] and in [`Request::endpoint`]. Define its
 //! request in `request.rs`, its reply in `reply.rs`, and the schema of the reply in `openapi.rs`.

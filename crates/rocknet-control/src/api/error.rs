@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Status of the reply of a process whose sockets another process has taken over (421, RFC 9110 §15.5.20). The client
-/// repeats the request over a new connection.
+/// Status 421 (RFC 9110 §15.5.20), with which a process replies after another process has taken over its sockets. The
+/// client repeats the request over a new connection.
 pub const TAKEN_OVER: u16 = 421;
 
 /// Reason why a request failed.

@@ -1,4 +1,4 @@
-//! Address of the control API of a server, and the stream of a connection to it.
+//! Address at which a server offers its control API, and the stream of a connection to it.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ use super::unix_socket::{self, Peer};
 /// SSH client accepts the connection at once, before it reaches the server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Address of the control API of a server.
+/// Address at which a server offers its control API.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ServerAddress {
     /// Path of the control socket.

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Lists of the TCP sockets of this machine.
 const LISTS: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
-/// State of a socket that listens.
+/// Value of the field `st` for a socket that listens.
 const LISTEN: &str = "0A";
 
 /// Returns the account of the program that listens at an address, if it is neither this account nor root. `Some(None)`:
@@ -45,8 +45,9 @@ pub fn is_trusted(account: u32, own: u32) -> bool {
     account == own || account == 0
 }
 
-/// Returns the account of a line of a list, if a program listens at the address or at all addresses. The fields of a
-/// line are `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid`, and others after them.
+/// Returns the account in a line of [`LISTS`], if the socket in this line listens at the address or at all addresses.
+/// The fields of a line are `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid`, and others
+/// after them.
 fn account(line: &str, address: SocketAddr) -> Option<u32> {
     let mut fields = line.split_whitespace().skip(1);
     let (ip, port) = fields.next()?.split_once(':')?;

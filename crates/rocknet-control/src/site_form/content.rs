@@ -1,4 +1,4 @@
-//! Kinds of websites, and the fields of the form that depend on a choice.
+//! Kinds of websites, such as files or PHP, and the form fields that are shown only with certain choices.
 
 use super::SiteField;
 

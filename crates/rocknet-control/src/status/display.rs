@@ -58,6 +58,7 @@ impl fmt::Display for Status {
             } else {
                 ""
             };
+            // Includes connections during their handshake and without a request, unlike the row of the version HTTP/3.
             let open = text::count(self.http3_open);
             row("HTTP/3", format!("{open} open, UDP {}{more}", ports.join(", ")))?;
         }

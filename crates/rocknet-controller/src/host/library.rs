@@ -40,7 +40,7 @@ struct TableHeader {
     minor: u16,
 }
 
-/// Reason why a library was rejected.
+/// Reason why a library was rejected. In the texts, “it” is the library.
 #[derive(Debug)]
 pub enum LoadError {
     /// The system's loader failed with this message.

@@ -25,7 +25,7 @@ pub struct ArchiveFolder {
 }
 
 impl ArchiveFolder {
-    /// Returns the number of bytes of its paths.
+    /// Returns the total length of the three paths in bytes.
     pub fn path_bytes(&self) -> usize {
         self.path.len() + self.relative.len() + self.name.len()
     }

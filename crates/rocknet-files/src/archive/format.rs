@@ -7,15 +7,15 @@
 
 use rocknet_pages::listing::UtcDateTime;
 
-/// Length of the content of a block that is not compressed, in bytes.
+/// Maximum length of the content of an uncompressed block, in bytes.
 pub const BLOCK: usize = 0xffff;
-/// Length of the header of such a block, in bytes.
+/// Length of the header of an uncompressed block, in bytes.
 pub const BLOCK_HEADER: usize = 5;
 
 /// Minimum size of files with the 64-bit form, in bytes. `deflate` adds less than 64 MiB to a smaller file, so its
 /// length in the archive fits into 32 bits too.
 const WIDE_FROM: u64 = (1 << 32) - (64 << 20);
-/// Value of a field of 32 bits whose real value is in the 64-bit form.
+/// Value of a 32-bit field whose real value is in the 64-bit form.
 const WIDE: u32 = u32::MAX;
 /// Maximum number of entries without the 64-bit form.
 const NARROW_ENTRIES: usize = 0xfffe;
@@ -23,7 +23,7 @@ const NARROW_ENTRIES: usize = 0xfffe;
 /// Version of the format that readers need: 2.0 for `deflate`, 4.5 for the 64-bit form.
 const VERSION: u16 = 20;
 const VERSION_WIDE: u16 = 45;
-/// Upper byte of the version of the writer: Unix, so that the mode of files is used.
+/// Upper byte of the field "version made by": Unix, so that readers use the mode of files.
 const UNIX: u16 = 3 << 8;
 
 /// Flag of names in UTF-8.
@@ -170,14 +170,15 @@ impl ArchiveEntry {
     fn extra(&self, wide: Option<&[u64]>) -> Vec<u8> {
         let mut extra = Vec::new();
         if let Some(values) = wide {
+            // Extra field "Zip64 extended information".
             put16(&mut extra, 0x0001);
             put16(&mut extra, values.len() as u16 * 8);
             values.iter().for_each(|value| put64(&mut extra, *value));
         }
         if let Ok(seconds) = i32::try_from(self.modified_unix) {
+            // Extra field "extended timestamp", with only the time of the last change.
             put16(&mut extra, 0x5455);
             put16(&mut extra, 5);
-            // The field has only the time of the last change.
             extra.push(1);
             extra.extend_from_slice(&seconds.to_le_bytes());
         }
@@ -225,12 +226,12 @@ pub fn push_end(out: &mut Vec<u8>, entries: usize, start: u64, end: u64) {
     put16(out, 0);
 }
 
-/// Returns the length of the content of a file of `size` bytes in blocks that are not compressed.
+/// Returns the length in the archive of a file of `size` bytes: its content as uncompressed blocks, with their headers.
 pub fn blocks_length(size: u64) -> u64 {
     size + size.div_ceil(BLOCK as u64) * BLOCK_HEADER as u64
 }
 
-/// Appends the header of a block that is not compressed. `length`: number of bytes of its content, at most [`BLOCK`].
+/// Appends the header of an uncompressed block. `length`: length of its content in bytes, at most [`BLOCK`].
 pub fn push_block_header(out: &mut Vec<u8>, length: usize, is_last: bool) {
     out.push(u8::from(is_last));
     put16(out, length as u16);

@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Maximum number of archives that one server makes at the same time. Each holds its list of entries, with up to 8 MiB
 /// of paths, until it was sent.
 pub const MAX_ARCHIVES: usize = 32;
-/// Maximum number of folders that one server scans at the same time. Each scan occupies at most one thread of the
-/// blocking pool. Further scans wait.
+/// Maximum number of requested folders that one server scans at the same time. Each scan occupies at most one thread of
+/// the blocking pool. Further scans wait.
 const MAX_SCANS: usize = 8;
 /// Maximum number of folders that are scanned at the same time for one client. Its further scans wait, so that a few
 /// clients cannot occupy all scans of the server with large folders.

@@ -21,11 +21,11 @@ use crate::resolve::{self, Target, logged_status};
 use crate::script::NameClass;
 use crate::tree::Tree;
 
-/// Maximum number of bytes of all paths of an archive, with those of folders that are not read yet and with the names
-/// of the folder that is read. It bounds the memory of a scan.
+/// Maximum total length in bytes of the paths that a scan keeps: those of the entries and of the folders still to be
+/// read, and the names in the folder that is being read. It bounds the memory of a scan.
 const MAX_PATHS: usize = 8 << 20;
-/// Maximum number of names that a scan reads, as a multiple of the maximum number of entries. Names that are left out,
-/// such as those of hidden files, count too, because reading them takes time.
+/// Maximum number of names that a scan reads, as a multiple of `browse.zip.entries`. Names that are left out, such as
+/// those of hidden files, count too, because reading them takes time.
 const NAMES_FOR_EACH_ENTRY: usize = 4;
 
 /// Number of names after which a step ends, so that other jobs of the pool run between two steps. Opening a folder and
@@ -41,11 +41,12 @@ const NAMES_AT_ONCE: usize = 64;
 pub struct Scanned {
     /// Files and folders. A folder precedes its content.
     pub entries: Vec<ScannedEntry>,
-    /// The root in which the entries were found. A replacement of the folder of the site does not affect the archive.
+    /// The root in which the entries were found. Their content is read from it, even if another folder takes its path
+    /// meanwhile.
     pub root: Arc<Root>,
     /// Symbolic links that are followed.
     pub symlinks: Symlinks,
-    /// Path of the folder of the archive below the root.
+    /// Path of the requested folder below the root.
     pub relative: Vec<u8>,
     /// Length in bytes of the top folder's name with its slash, with which the names of all entries begin.
     pub prefix: usize,
@@ -74,7 +75,7 @@ pub enum Step<A> {
 /// State of a scan.
 pub struct Scan<A> {
     request: ArchiveRequest,
-    /// Name of the folder in the archive.
+    /// Name of the requested folder in the archive.
     name: String,
     access: A,
     permit: ArchivePermit,
@@ -122,7 +123,7 @@ struct Adding {
 }
 
 impl<A: PathAccess> Scan<A> {
-    /// Starts a scan. `name`: name of the folder in the archive. Blocks on the disk.
+    /// Starts a scan. `name`: name of the requested folder in the archive. Blocks on the disk.
     ///
     /// # Errors
     ///
@@ -357,6 +358,7 @@ impl<A: PathAccess> Scan<A> {
                         let path = format!("{}{index}", folder.path);
                         self.add_file(&path, &found, format!("{}{index}", folder.name))
                     }
+                    // A `fallback` or `try` leads to a file outside of the folder.
                     None => Ok(()),
                 }
             }
@@ -364,7 +366,8 @@ impl<A: PathAccess> Scan<A> {
         }
     }
 
-    /// Returns the tree that a request for the path would reach, if it offers archives of the same files.
+    /// Returns the tree that a request for the path would reach. Returns `None` unless it is the tree of the archive,
+    /// or leads to the same files with the same link policy and offers archives too.
     fn tree_at(&self, path: &str) -> Option<Arc<Tree>> {
         let safe = SafePath::from_decoded(path).ok()?;
         if safe.as_str() != path || safe.has_dot_segment() {

@@ -24,7 +24,7 @@ use crate::tree::Tree;
 
 /// Number of bytes of the archive after which a job ends.
 const PIECE: usize = 128 * 1024;
-/// Number of bytes of files after which a job ends. Compression may turn many of them into a few bytes.
+/// Number of bytes read from files after which a job ends. Compression may turn many of them into a few bytes.
 const MAX_INPUT: usize = 256 * 1024;
 /// Number of files after which a job ends, because opening a file may wait for the disk.
 const MAX_FILES: usize = 16;

@@ -1,5 +1,5 @@
-//! The first level of the file cache, one in each worker. It maps raw request paths to entries and immediate endpoints
-//! without locks or atomic counters.
+//! The first level of the file cache, one in each worker. It maps raw request paths to cached entries, and to endpoints
+//! that respond immediately, without locks or atomic counters.
 
 use std::cell::OnceCell;
 use std::hash::BuildHasher;

@@ -1,5 +1,5 @@
-//! The file cache. The cache thread stores, revalidates and evicts entries. Each worker has its own first level, and
-//! looks up files itself if the lookup does not block.
+//! The file cache. The cache thread stores, revalidates and evicts entries. Each worker has a small cache of its own,
+//! the first level, and looks up files itself if the lookup does not block.
 
 mod eviction;
 mod eviction_queue;

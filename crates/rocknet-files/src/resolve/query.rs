@@ -1,4 +1,4 @@
-//! Queries of `try` and `fallback`, which scripts get before the query of the request.
+//! Queries of `try` and `fallback`, such as `/index.php?q={path}`. Scripts get them before the query of the request.
 
 use std::fmt::Write;
 

@@ -19,7 +19,8 @@ pub struct Programs {
     pub time_limit: Duration,
     /// Maximum length of a response in bytes, including its head.
     pub max_output: u64,
-    /// True if the programs get the header field `Authorization` that the server has not verified.
+    /// True if the programs get the header field `Authorization`. It is not passed if the server has verified the
+    /// password itself.
     pub passes_authorization: bool,
     /// Variables that replace variables of the same name. An empty value removes the variable.
     pub params: Vec<(String, String)>,

@@ -52,8 +52,8 @@ pub struct BackendExchange {
     has_received: bool,
     /// True if the application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
-    /// True if the response head announced more bytes than had arrived with it. A response without these bytes is
-    /// truncated, so the end of a program does not end it.
+    /// True if the response head announced more bytes than had arrived with it. The exchange then waits for them, even
+    /// if a program has ended and another process keeps its output open.
     expects_more: bool,
     /// True if the connection must not be reused, because of an error or because the request was not sent completely.
     must_close: bool,

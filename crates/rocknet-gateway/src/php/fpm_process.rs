@@ -205,7 +205,7 @@ impl FpmProcess {
 
     /// Starts a new process at once, for an operator, even if an operator has stopped the pool before. The old process
     /// completes its requests; new requests wait in the backlog of the socket, which stays open. A php-cgi has no
-    /// graceful stop, so its requests are cut.
+    /// graceful stop, so its requests are aborted.
     pub fn restart(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Waiting(Instant::now())) {
             FpmState::Running { process, .. } => {
@@ -233,7 +233,7 @@ impl FpmProcess {
     }
 
     /// Ends the process once its requests are complete, for an operator. Other requests fail at once, with a reason
-    /// that names the command to start it again. A php-cgi has no graceful stop, so its requests are cut.
+    /// that names the command to start it again. A php-cgi has no graceful stop, so its requests are aborted.
     pub fn halt(&mut self) {
         match std::mem::replace(&mut self.state, FpmState::Stopped) {
             FpmState::Running { process, .. } => self.drain(process),

@@ -140,7 +140,7 @@ fn process_limit() -> u64 {
     process_limit_for(memory(&machine, &group))
 }
 
-/// Returns the process limit of a pool for this number of bytes of memory; `None`: the memory is unknown.
+/// Returns the process limit of a pool. `memory`: memory of the machine in bytes; `None` if it is unknown.
 fn process_limit_for(memory: Option<u64>) -> u64 {
     memory.map_or(MIN_PROCESSES, |bytes| {
         (bytes / 2 / MEMORY_PER_PROCESS).clamp(MIN_PROCESSES, MAX_PROCESSES)

@@ -9,9 +9,10 @@ use rocknet_config::model::{Php, PhpSettings, Settings};
 use super::pool::Pool;
 use super::sockets::PoolDescription;
 
-/// Returns the name and the sites of each pool, by socket. A pool without settings of its own is named by version and
-/// account. Other names also have the first site that uses the pool, and a number if that site uses several such pools.
-/// `config`: the configuration with the sockets of its pools.
+/// Returns the name and the sites of each pool, by socket. `config`: the configuration with the sockets of its pools.
+///
+/// A pool without settings of its own is named by version and account, such as `8.2@alice`. Other names also have the
+/// first site that uses the pool: `8.2/example.com`. If a name is taken already, a number follows: `8.2/example.com#2`.
 pub fn describe<'p>(
     config: &Config,
     pools: impl Iterator<Item = (PathBuf, &'p Pool)>,

@@ -49,7 +49,7 @@ impl OpenDirectory {
 }
 
 /// Reads at most `max_names` further names, and appends those of files and directories to `entries`. Returns the number
-/// of names read. `stat_target` returns the attributes of the target of the link with the given name.
+/// of names read. `stat_target` follows the link with the given name, and returns the attributes of its target.
 pub(super) fn read(
     directory: &mut OpenDirectory,
     max_names: usize,

@@ -26,8 +26,8 @@ const MAX_WRITE_BYTES: usize = 8 * 1024;
 const MAX_WRITES: usize = 64;
 /// Maximum bytes in a batch, so that they remain in the core's own cache until they are sent.
 const CAPACITY_BYTES: usize = 64 * 1024;
-/// Work of the tasks, in steps of about one receive (see [`WriteBatch::count_steps`]), after which the batch is sent
-/// although tasks are still running. Tasks that keep waking each other must not delay the responses of other tasks.
+/// Number of steps of work after which the batch is sent although tasks are still running. A step is about one receive
+/// (see [`WriteBatch::count_steps`]). Tasks that keep waking each other must not delay the responses of other tasks.
 const STEPS_PER_FLUSH: u32 = 256;
 
 /// Suppresses SIGPIPE when the peer has closed the connection. The standard library makes the process ignore the

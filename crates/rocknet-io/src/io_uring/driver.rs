@@ -129,7 +129,7 @@ impl Driver {
         let mut unsent = state.reap();
         while entered.is_ok() && state.kernel.has_overflow() {
             // The completion queue has overflowed. Sends end within `enter`, so the overflow may contain completions of
-            // failed sends, which must be processed before the writes are cleared below.
+            // failed sends, which must be processed before the writes are cleared below. `false`: does not wait.
             entered = state.enter(false);
             unsent += state.reap();
         }

@@ -13,7 +13,7 @@ pub(super) const ARCHITECTURE: Option<u32> = match () {
     () => None,
 };
 
-/// Flag of the calls of x32, an ABI of x86-64 with numbers of its own, which no distribution enables by default.
+/// Flag in the call numbers of x32, an ABI of x86-64 that no distribution enables by default.
 const X32_FLAG: u32 = 0x4000_0000;
 
 /// Denied calls.
@@ -132,8 +132,8 @@ pub(super) fn filter(architecture: u32, has_io_uring: bool) -> Vec<libc::sock_fi
     if cfg!(target_arch = "x86_64") {
         program.extend([jump(IF_AT_LEAST, X32_FLAG, 0, 1), result(denied)]);
     }
-    // A long list costs little: the kernel compiles the program, and derives a table of the numbers of the calls that
-    // the program always allows.
+    // A long list costs little: the kernel compiles the program, and stores which calls the program always allows, so
+    // that it need not run for them.
     let io_uring = if has_io_uring { &[] } else { IO_URING };
     for call in DENIED.iter().chain(DENIED_HERE).chain(io_uring) {
         program.extend([jump(IF_EQUAL, number(*call), 0, 1), result(denied)]);

@@ -1,4 +1,4 @@
-//! Errors of the limits of a process, worded for operators.
+//! Errors that occur while a process limits itself (sandbox), worded for operators.
 
 use std::error::Error;
 use std::fmt;

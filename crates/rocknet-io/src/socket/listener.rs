@@ -295,7 +295,7 @@ pub fn bind_next_free(
     }
 }
 
-/// Sharing mode of the address of a new socket.
+/// Decides whether a new socket may share its address with other sockets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PortSharing {
     /// Binding fails if any other socket is bound to the address.

@@ -26,7 +26,7 @@ pub struct RecvMeta {
     pub segment: usize,
 }
 
-/// Converts the IPv4-mapped address of an IPv4 peer of an IPv6 socket to IPv4.
+/// Converts an IPv4-mapped address, which an IPv6 socket reports for an IPv4 peer, to IPv4.
 pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

@@ -63,7 +63,7 @@ impl UtcDateTime {
         let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
         // Subtracts the leap days up to and including this day, so that each year counts 365 days: one leap day every 4
         // years, except every 100 years, but again every 400 years. Each divisor is the number of days in such a period
-        // without a leap day at its end, because that leap day itself must already be subtracted.
+        // without a leap day at its end. That leap day itself must already be subtracted.
         let year_of_cycle =
             (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
         let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);

@@ -14,7 +14,7 @@ const PICTURES: [&str; 10] = [
     "apng", "avif", "bmp", "gif", "ico", "jfif", "jpeg", "jpg", "png", "webp",
 ];
 
-/// Appends the links that sort, and the tiles.
+/// Appends the links that sort, and the tiles. `has_parent`: true if the folder is not the top folder.
 pub(super) fn push_grid(
     out: &mut Vec<u8>,
     listing: &Listing<'_>,
@@ -58,6 +58,7 @@ pub(super) fn push_grid(
     push(out, "</ul>\n");
 }
 
+/// Appends the tile of an entry. `to_folder`: query for the link of a folder, from [`Links::to_folder`].
 fn push_tile(out: &mut Vec<u8>, entry: &ListingEntry, to_folder: &str) {
     push(out, "<li data-e>");
     if entry.kind == EntryKind::Other {

@@ -63,7 +63,8 @@ pub fn html(listing: &Listing<'_>) -> Vec<u8> {
 }
 
 /// Appends the breadcrumbs. Each step except the last, the listed folder, is a link. Links are relative, so they also
-/// work if a server in front of this one adds a path prefix.
+/// work if a server in front of this one adds a path prefix. `to_folder`: query of the links, from
+/// [`Links::to_folder`].
 fn push_breadcrumbs(out: &mut Vec<u8>, path: &str, to_folder: &str) {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     push(out, "<nav aria-label=\"Folder path\"><h1>");

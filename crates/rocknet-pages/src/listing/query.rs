@@ -72,7 +72,7 @@ fn decoded(value: &[u8]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Writes the queries of the links of a page. All of them are escaped for HTML.
+/// Writes the queries for the links of a page, escaped for HTML.
 pub(super) struct Links<'a> {
     sort: SortKey,
     order: SortOrder,
@@ -92,7 +92,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the query of links to other folders. It keeps order and view; empty if both are the defaults.
+    /// Returns the query for links to other folders, such as `?view=grid`. It keeps order and view; empty if both are
+    /// the defaults.
     pub fn to_folder(&self) -> String {
         joined(&self.order_and_view(self.view))
     }

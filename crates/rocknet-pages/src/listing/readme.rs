@@ -72,7 +72,8 @@ fn markdown(text: &str) -> String {
             title,
             id,
         }) => {
-            // The policy of the page blocks pictures of other servers, which would learn of each visit.
+            // The content security policy blocks pictures from other servers, because those servers would learn of each
+            // visit. Such a picture becomes a link.
             let is_local = scheme(&dest_url).is_none() && !dest_url.starts_with("//");
             linked.push(!is_local);
             match is_local {
@@ -122,7 +123,7 @@ fn harmless(target: CowStr<'_>) -> CowStr<'_> {
 }
 
 /// Returns the part before the first colon, unless the target is a path, query or fragment. Browsers ignore white space
-/// and control characters in front of a scheme and in it, so any other text before a colon counts as a scheme.
+/// and control characters in front of a scheme and in it. Any other text before a colon therefore counts as a scheme.
 fn scheme(target: &str) -> Option<&str> {
     let (before, _) = target.split_once(':')?;
     (!before.contains(['/', '?', '#'])).then_some(before)

@@ -1,5 +1,5 @@
-//! Identifies framing and connection fields. They are never copied from the response of a back end or controller; the
-//! server writes those that it needs.
+//! Identifies framing and connection fields. They are never copied from the response of a back end, or of a controller
+//! (a function of a shared library that handles requests); the server writes those that it needs.
 
 use super::{KnownField, KnownFieldSet};
 

@@ -48,6 +48,8 @@ pub(crate) fn read_fields(
         if let Some(b"\r\n") = window.get(line..line + 2) {
             return Ok(line + 2);
         }
+        // If this line has no colon, the search may find that of a later line. The name then contains a line end, so it
+        // is not a token.
         let Some(colon) = find_colon(window, line) else {
             return Err(diagnose(window, line));
         };

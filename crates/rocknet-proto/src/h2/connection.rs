@@ -210,6 +210,7 @@ enum ReadState {
 /// let headers = [0, 0, 6, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0x41, 1, b'a'];
 /// let unread = [PREFACE.as_slice(), &settings, &headers].concat();
 ///
+/// // The second argument is the time in milliseconds.
 /// let received = connection.receive(&limits, 0, &unread, &mut head, &mut out);
 /// assert_eq!(received.consumed, unread.len());
 /// let ConnectionEvent::Request { stream, end: true, .. } = received.event else {
@@ -217,6 +218,7 @@ enum ReadState {
 /// };
 /// assert_eq!(head.request().path, b"/");
 ///
+/// // The head has no Content-Length and no fields, and ends the response.
 /// connection.respond(stream, Status::NO_CONTENT, None, [], true, &mut out)?;
 /// assert!(connection.is_idle());
 /// // `out` is sent now.
@@ -248,9 +250,9 @@ pub struct ServerConnection {
     block: Option<Box<OpenBlock>>,
     /// Priorities received before their streams were opened, by stream number.
     early_priorities: Vec<(u32, Priority)>,
-    /// Streams whose last DATA frame header is written and whose request body is discarded. They can be reset only
-    /// after the payload of that frame. The next call of [`next_data`](Self::next_data) resets those whose receive
-    /// window is used up. Each stream is listed at most once.
+    /// Streams whose last DATA frame header is written and whose request body is discarded. A reset must wait until
+    /// the payload of that frame is written, so the next call of [`next_data`](Self::next_data) passes each stream to
+    /// [`reset_discarding`](Self::reset_discarding). Each stream is listed at most once.
     ending: Vec<StreamId>,
     /// Number of the last stream that the client opened.
     last_client_stream: u32,

@@ -16,9 +16,9 @@ use crate::hpack::{Decoder, FieldSink, NameClass, Pseudo};
 /// no other size.
 const TABLE_SIZE: usize = 4096;
 
-/// Maximum size in bytes of one field block. The client library accepts heads of at most 32 KiB by the settings
-/// of the proxy, and refuses a larger one on its stream alone. Above four times that size the connection ends: a block
-/// cannot be skipped, because the table would be out of sync from then on.
+/// Maximum size in bytes of one field block. The proxy configures the client library to accept heads of at most 32 KiB.
+/// A larger head fails only its own stream, so the validator must decode its block. A block above four times that size
+/// ends the connection: it cannot be skipped, because the table would be out of sync from then on.
 const MAX_BLOCK_SIZE: usize = 128 * 1024;
 
 /// Maximum number of remembered streams whose response has started and not ended. The server does not end a stream that

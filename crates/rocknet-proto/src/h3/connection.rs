@@ -154,18 +154,21 @@ enum DrainState {
 /// use rocknet_proto::{DecodedHead, Limits, Status};
 ///
 /// let (limits, mut head, mut out) = (Limits::default(), DecodedHead::default(), Vec::new());
+/// // The last argument is the time in milliseconds.
 /// let mut connection = ServerConnection::new(&Config::default(), &limits, 0);
 /// // Stream type and SETTINGS, for the first unidirectional stream of the server.
 /// assert!(connection.take_output(Critical::Control).starts_with(&[0, 4]));
 ///
-/// // GET https://a/ in a HEADERS frame, with fields of the static table. The stream ends with it.
+/// // GET https://a/ in a HEADERS frame, with fields of the static table.
 /// let request = [1, 8, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
 /// let stream = StreamId::new(0);
 /// connection.open(stream)?;
+/// // The second argument is the time. `true` marks the end of the stream.
 /// let received = connection.receive(&limits, 0, stream, &request, true, &mut head);
 /// assert_eq!(received.event, ConnectionEvent::Request { end: true, expects_continue: false });
 /// assert_eq!(head.request().path, b"/");
 ///
+/// // The head has no Content-Length and no fields.
 /// connection.respond(stream, Status::NO_CONTENT, None, [], &mut out)?;
 /// connection.end_response(stream);
 /// // `out` is written to the stream, which is then finished.

@@ -114,7 +114,7 @@ pub(crate) struct HeadersFrame {
 }
 
 impl HeadersFrame {
-    /// Size in bytes of the type and of the room for the length, which is enough for 16 KiB of fields.
+    /// Size in bytes of the type (one byte) and of the room for the length (two bytes, enough for less than 16 KiB).
     const HEADER: usize = 3;
 
     /// Appends the frame header, with room for the length.

@@ -18,7 +18,7 @@ use crate::hpack::indexing::{entry_size, hash, is_indexed, is_sensitive};
 /// larger table would only use memory of idle connections.
 const CAPACITY_MAX: usize = 4096;
 
-/// Size in bytes of the pending output at which no more entries are inserted, the same as for the table. Output is
+/// Size in bytes of the pending output at which no more entries are inserted; it equals [`CAPACITY_MAX`]. Output is
 /// pending until the caller takes it. A caller may delay that while flow control blocks the encoder stream.
 const OUTPUT_MAX: usize = 4096;
 

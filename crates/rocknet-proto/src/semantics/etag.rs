@@ -112,9 +112,9 @@ fn is_etagc(byte: u8) -> bool {
     byte == 0x21 || (0x23..=0x7e).contains(&byte) || byte >= 0x80
 }
 
-/// Strong tag of a file, built without allocation, such as `"17abcde-3039"`: the modification time in nanoseconds and
-/// the size in bytes, both in hexadecimal. The tag of a coded form has a suffix inside the quotes, because different
-/// bytes need different strong tags.
+/// Strong tag of a file, built without allocation, such as `"17979cfe362a0000-3039"`: the modification time in
+/// nanoseconds since 1970 and the size in bytes, both in hexadecimal. The tag of a coded form has a suffix inside the
+/// quotes, such as `-gz`, because different bytes need different strong tags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct FileTag {
     bytes: [u8; FileTag::MAX_LENGTH],

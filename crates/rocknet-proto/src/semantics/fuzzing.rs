@@ -81,7 +81,7 @@ pub fn ranges(value: &[u8], length: u64) {
         sum += range.size();
     }
     assert!(sum <= length);
-    // The length of the response body saturates at `u64::MAX`.
+    // The body is longer than its ranges, because each part has a head. Its length saturates at `u64::MAX`.
     assert!(
         MultipartRanges::new(&ranges, length, None, Boundary::new([0; 16])).content_length() > sum.min(u64::MAX - 1)
     );
@@ -121,6 +121,7 @@ fn tag_value(value: &[u8]) {
     let Some(tag) = EntityTag::parse(value) else { return };
     let weak: &[u8] = if tag.is_weak() { b"W/" } else { b"" };
     assert_eq!([weak, b"\"", tag.opaque(), b"\""].concat(), value);
+    // The third argument is true, because there is a current representation.
     assert!(etag::list_matches(value, value, true, Comparison::Weak));
     assert_eq!(
         etag::list_matches(value, value, true, Comparison::Strong),
@@ -137,6 +138,7 @@ fn condition_value(value: &[u8]) {
         // Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110 §5.6.7.
         last_modified: Some(784_111_777),
     };
+    // The third argument is true if there is a current representation. Without one, nothing matches.
     let strong = etag::list_matches(value, existing.etag, true, Comparison::Strong);
     let weak = etag::list_matches(value, existing.etag, true, Comparison::Weak);
     assert!(weak || !strong, "a strong match is a weak match");
@@ -179,6 +181,7 @@ fn condition_value(value: &[u8]) {
             not_modified,
         ),
     ] {
+        // The last argument is true, because there is a current representation.
         let outcome = conditional::evaluate(Method::Get, &preconditions, &existing, true);
         assert!(outcome == Outcome::Proceed || outcome == other);
         let outcome = conditional::evaluate(Method::Options, &preconditions, &existing, true);
@@ -199,6 +202,7 @@ fn coding_value(value: &[u8]) {
 
 /// Checks that the values of an element of `Forwarded` do not change if it is written and parsed again.
 fn forwarded_value(value: &[u8]) {
+    // The parser of nodes gets arbitrary bytes. If they are a node, it replaces a missing address below.
     let node = forwarded::parse_node(value);
     for element in forwarded::parse_elements(value).unwrap_or_default() {
         let address = element.for_node.as_deref().and_then(forwarded::parse_node);

@@ -7,9 +7,9 @@
 /// unexpected errors for it. Other systems count 255 characters instead, but the limit is the same everywhere.
 pub(super) const MAX_SEGMENT: usize = 255;
 
-/// Returns true if a decoded segment may be the name of a file or directory. The segment must not be empty, `.` or
-/// `..`. A slash is refused, too, although callers split paths at slashes. Characters such as `?`, `*` and `<` are
-/// allowed: Windows opens no file with such a name, so they cannot lead to another file.
+/// Returns true if a decoded segment may be the name of a file or directory. Callers handle empty segments, `.` and
+/// `..` themselves. A slash is refused, although callers split paths at slashes. Characters such as `?`, `*` and `<`
+/// are allowed: Windows opens no file with such a name, so they cannot lead to another file.
 pub(super) fn is_safe(name: &[u8]) -> bool {
     name.len() <= MAX_SEGMENT
         && !name

@@ -22,7 +22,7 @@ pub struct SafePath<'a> {
     dot_segment: bool,
 }
 
-/// Error in a path, always caused by the client.
+/// Error in the path of a request, or in a decoded path that an application or the configuration names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathError {
     /// The path does not begin with `/`.

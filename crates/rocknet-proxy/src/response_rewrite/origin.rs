@@ -1,4 +1,4 @@
-//! Addresses of an upstream as its clients know them.
+//! Converts addresses that an upstream has written to the addresses that the client uses.
 
 /// Addresses of a request: those that the upstream saw, and those that the client used.
 pub struct Origin<'a> {
@@ -33,8 +33,8 @@ impl Origin<'_> {
             .public_hosts
             .iter()
             .any(|host| !host.is_empty() && is_same_authority(authority.as_bytes(), host));
-        // An upstream with the name of the site may lead to `https` on purpose. An upstream that writes `http` to a
-        // client of `https` does not know the scheme.
+        // If the upstream has the same name as the site, its redirect to `https` may be intended. But if the client
+        // uses `https` already, an upstream that writes `http` does not know the scheme.
         let is_own = match is_public {
             true => self.is_own(authority, scheme) && self.is_secure && scheme == Some("http"),
             false => self.is_own(authority, scheme),
@@ -45,7 +45,7 @@ impl Origin<'_> {
                 false => format!("/{path}"),
             };
             let path = as_path_of_site(self.with_prefix(&path).unwrap_or(path));
-            // As a path, a redirect from `http` to `https` would lead to itself without end.
+            // A redirect from `http` to `https` at the same path stays. Reduced to a path, it would lead to itself.
             let is_loop = !self.is_secure && scheme == Some("https") && self.is_request(&path);
             return (!is_loop).then_some(path);
         }

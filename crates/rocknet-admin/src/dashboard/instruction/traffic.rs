@@ -1,4 +1,4 @@
-//! Instructions of the view of the traffic: bans, and purges of stored responses.
+//! Instructions from the view `Traffic`: bans, and purges of stored responses.
 
 use rocknet_control::api::{ApiError, Request};
 use rocknet_control::ban::{BannedAddress, NewBan, parse_duration};

@@ -1,4 +1,4 @@
-//! View of the traffic: stored responses, limits, bans, and the clients with the most offences.
+//! View `Traffic`: stored responses, limits, bans, and the clients with the most offences.
 
 use askama::Template;
 use rocknet_control::Status;
@@ -27,8 +27,8 @@ impl TrafficPage<'_> {
         self.bans.total.saturating_sub(self.bans.bans.len() as u64)
     }
 
-    /// Returns the selections of responses to drop, as words of the form and for display. The flag is true for the
-    /// one that is selected.
+    /// Returns [`SELECTIONS`], each with a flag that is true for the selected one: the one in a rejected form, or else
+    /// the first.
     fn selections(&self) -> impl Iterator<Item = (bool, &'static str, &'static str)> {
         let selected = self.frame.input("what");
         let is_known = SELECTIONS.iter().any(|(word, _)| *word == selected);
@@ -39,7 +39,7 @@ impl TrafficPage<'_> {
     }
 }
 
-/// Selections of responses to drop.
+/// Ways to select the responses that are dropped, each with its word in the form and its label.
 const SELECTIONS: [(&str, &str); 4] = [
     ("url", "A URL"),
     ("prefix", "All URLs that begin with"),

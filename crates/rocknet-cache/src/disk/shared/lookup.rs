@@ -85,8 +85,8 @@ impl Shared {
         response.into_stored(body, now)
     }
 
-    /// Drops the responses for the key of one that cannot be read, also after a restart. It may be readable then, and a
-    /// change in the meantime has no record, because the index does not have the response.
+    /// Drops the responses for the key of a response that cannot be read, also after a restart. Otherwise it could be
+    /// readable and outdated then: changes are recorded only for responses in the index.
     fn drop_unreadable(&self, entry: &Entry) {
         let mut log = self.log();
         if self.index.at(entry.hash, entry.position).is_none() {

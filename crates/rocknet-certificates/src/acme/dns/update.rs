@@ -46,7 +46,7 @@ impl Zone {
             Action::Cleanup => Change::Delete,
         };
         let id = random_id();
-        // The text is a digest in Base64, which fits, so only a name can be refused.
+        // The text is a digest in Base64, which is shorter than 255 bytes, so only a name can be refused.
         let mut update = message::update(id, &zone, change, record, text)
             .ok_or_else(|| format!("{record} in {zone} is not a valid domain name"))?;
         if let Some(key) = &self.key {

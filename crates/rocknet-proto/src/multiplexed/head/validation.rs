@@ -178,6 +178,7 @@ fn read_target(
         stop = find_target_end(target, stop + 1);
     }
     if stop != target.len() {
+        // A forbidden byte takes precedence over a fragment before it, as in HTTP/1.
         let fragment = target[stop] == b'#' && all(&target[stop..], TARGET);
         let refusal = if fragment {
             Refusal::TargetFragment
