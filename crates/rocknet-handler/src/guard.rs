@@ -36,19 +36,23 @@ pub struct GuardContext<'a> {
     pub held: &'a Held,
 }
 
-/// Values that a request keeps until its response is sent, its tunnel is closed, or it fails.
+/// Values that a request keeps until its response is sent, its tunnel is closed, or it fails. Boxed, because most requests
+/// keep none.
 #[derive(Default)]
-pub struct Held(RefCell<Vec<Box<dyn Any>>>);
+pub struct Held(RefCell<Option<Box<HeldValues>>>);
+
+type HeldValues = Vec<Box<dyn Any>>;
 
 impl Held {
     /// Keeps a value until the request ends.
     pub fn keep(&self, value: impl Any) {
-        self.0.borrow_mut().push(Box::new(value));
+        self.0.borrow_mut().get_or_insert_default().push(Box::new(value));
     }
 
     /// Returns true if no value is kept.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.0.borrow().is_none()
     }
 
     /// Takes all values.
@@ -59,7 +63,8 @@ impl Held {
     /// Returns the first result that `find` returns for a value of this type; `None` if it returns none.
     pub fn find<T: Any, R>(&self, find: impl FnMut(&T) -> Option<R>) -> Option<R> {
         let values = self.0.borrow();
-        values.iter().filter_map(|value| value.downcast_ref()).find_map(find)
+        let mut values = values.iter().flat_map(|values| values.iter());
+        values.by_ref().filter_map(|value| value.downcast_ref()).find_map(find)
     }
 }
 

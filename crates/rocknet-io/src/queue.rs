@@ -152,6 +152,14 @@ impl SendQueue {
         }
     }
 
+    /// Drops the kept values, because no data is left. Most queues keep none, so the test comes first.
+    #[inline]
+    fn drop_kept(&mut self) {
+        if !self.kept.is_empty() {
+            self.kept.clear();
+        }
+    }
+
     /// Returns true if the queue keeps a value until its data has been sent.
     #[inline]
     pub fn keeps_values(&self) -> bool {
@@ -170,7 +178,7 @@ impl SendQueue {
         self.written.clear();
         self.segments.clear();
         (self.segmented, self.sent, self.queued) = (0, 0, 0);
-        self.kept.clear();
+        self.drop_kept();
     }
 
     /// Releases the buffer's memory beyond `bytes`, if the queue is empty.
@@ -351,7 +359,7 @@ impl SendQueue {
             if self.sent == self.written.len() {
                 self.written.clear();
                 (self.segmented, self.sent) = (0, 0);
-                self.kept.clear();
+                self.drop_kept();
             }
             return;
         }
@@ -370,7 +378,7 @@ impl SendQueue {
         if self.segmented == self.written.len() {
             self.written.clear();
             (self.segmented, self.sent) = (0, 0);
-            self.kept.clear();
+            self.drop_kept();
         } else {
             self.sent = self.segmented;
         }

@@ -103,18 +103,16 @@ where
     let site = key & !AFTER_RULES;
     let mut l1 = worker.files.l1();
     let hit = l1.get(key, request.path)?;
-    let admit = |hit: &Hit, ends_at_once: bool| match hit.is_open() {
-        // An open hit belongs to a route without guards.
-        true => Some(None),
-        false => {
-            let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
-            admission::admit_cached(worker, incoming, routes, hit, ends_at_once)
-        }
+    // An open hit belongs to a route without guards.
+    let is_open = hit.is_open();
+    let admit = |hit: &Hit, ends_at_once: bool| {
+        let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
+        admission::admit_cached(worker, incoming, routes, hit, ends_at_once)
     };
     let cached = match hit {
         Hit::Entry(cached) => cached,
         Hit::Endpoint(cached_endpoint) => {
-            let user = admit(hit, false)?;
+            let user = if is_open { None } else { admit(hit, false)? };
             let cached_endpoint = Rc::clone(cached_endpoint);
             drop(l1);
             let response = immediate::from_cached_endpoint(worker, &cached_endpoint, incoming, user.as_deref())?;
@@ -154,13 +152,19 @@ where
         },
         _ => None,
     };
-    let ends_at_once = prepared.is_some_and(|(head, variant, _)| match variant.map(|variant| &variant.content) {
-        None => io.ends_at_once(0),
-        Some(Content::Memory(_)) => io.ends_at_once(head.length),
-        Some(Content::File(_)) => false,
-    });
     // The entry can be sent from here on, so that an admitted request is counted once.
-    let user = admit(hit, ends_at_once)?;
+    let user = match is_open {
+        true => None,
+        false => {
+            let ends_at_once =
+                prepared.is_some_and(|(head, variant, _)| match variant.map(|variant| &variant.content) {
+                    None => io.ends_at_once(0),
+                    Some(Content::Memory(_)) => io.ends_at_once(head.length),
+                    Some(Content::File(_)) => false,
+                });
+            admit(hit, ends_at_once)?
+        }
+    };
     worker.counters.cache_hits.add(1);
     // A request with a user needs a context, from which the access log reads the name of the user.
     if user.is_none()
