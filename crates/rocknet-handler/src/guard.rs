@@ -36,8 +36,8 @@ pub struct GuardContext<'a> {
     pub held: &'a Held,
 }
 
-/// Values that a request keeps until its response is sent, its tunnel is closed, or it fails. Boxed, because most requests
-/// keep none.
+/// Values that a request keeps until its response is sent, its tunnel is closed, or it fails. Boxed, because most
+/// requests keep none.
 #[derive(Default)]
 pub struct Held(RefCell<Option<Box<HeldValues>>>);
 

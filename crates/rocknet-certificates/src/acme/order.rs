@@ -75,8 +75,8 @@ pub async fn obtain(context: &OrderContext<'_>) -> Result<StoredCertificate, Ord
     result
 }
 
-/// Returns the stored order for this name at this CA, with its key in PEM. Returns `None` if there is none, or if the CA
-/// does not return it or reports it as invalid.
+/// Returns the stored order for this name at this CA, with its key in PEM. Returns `None` without such an order, or if
+/// the CA does not return it or reports it as invalid.
 async fn resume(context: &OrderContext<'_>) -> Option<(Order, String)> {
     let pending = PendingOrder::load(context.storage, context.name).filter(|pending| pending.ca == context.url)?;
     let mut order = context.ca.account.order(pending.url).await.ok()?;
