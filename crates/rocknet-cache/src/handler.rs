@@ -232,8 +232,8 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     }
     let flight = match cached.responses.flights.join(&key, now_ms) {
         Joined::Leads(leader) => {
-            // Another request for the key may have ended between the lookup above and this one's becoming the leader.
-            // Its response is in memory now.
+            // Another request for the key may have ended between the lookup above and `join`. Its response is in memory
+            // now.
             match cached.look_up(&key, &request, &services) {
                 Found::Usable(stored, is_stale) => {
                     leader.land(Arc::clone(&stored));
@@ -276,9 +276,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     });
     let Some(stored) = shared else {
         // The other request may have read a stale response from disk, which is in memory now.
-        if cached.disk().is_some()
-            && let Found::Usable(stored, is_stale) = cached.look_up(&key, &request, &services)
-        {
+        if let Found::Usable(stored, is_stale) = cached.look_up(&key, &request, &services) {
             return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory);
         }
         let forwarded = ForwardedRequest {

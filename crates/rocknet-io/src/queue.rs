@@ -160,6 +160,20 @@ impl SendQueue {
         }
     }
 
+    /// Takes the kept values, for [`SendQueue::keep_all`].
+    #[cfg(unix)]
+    pub(crate) fn take_kept(&mut self) -> Vec<Rc<dyn Any>> {
+        std::mem::take(&mut self.kept)
+    }
+
+    /// Keeps values as [`SendQueue::keep_until_sent`] does.
+    #[cfg(unix)]
+    pub(crate) fn keep_all(&mut self, values: Vec<Rc<dyn Any>>) {
+        if !self.is_empty() {
+            self.kept.extend(values);
+        }
+    }
+
     /// Returns true if the queue keeps a value until its data has been sent.
     #[inline]
     pub fn keeps_values(&self) -> bool {
@@ -312,7 +326,7 @@ impl SendQueue {
     }
 
     /// Moves the bytes of another queue to the end of this one. The other queue must have no segments, because their
-    /// data would be discarded. Its kept values are dropped.
+    /// data would be discarded, and must keep no values.
     #[cfg(unix)]
     pub(crate) fn append_written(&mut self, other: &mut SendQueue) {
         if let Some(bytes) = other.contiguous() {

@@ -375,6 +375,7 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
             let outgoing = &mut *buffers.outgoing.borrow_mut();
             let scratch = &mut buffers.scratch.borrow_mut()[..];
             outgoing.clear();
+            let kept = queue.take_kept();
             self.record_size.begin(buffers.now());
             while !queue.is_empty() && outgoing.buffer().len() < self.batch_bytes && file_budget > 0 {
                 let size = self.record_size.next(queue.len());
@@ -402,7 +403,13 @@ impl<L: Link, S: Side> Link for Tls<L, S> {
                     .map_err(session::to_io_error)?;
                 self.record_size.count_sent(taken);
             }
-            if !self.send_records(context, outgoing)? {
+            let are_sent = self.send_records(context, outgoing)?;
+            // Values that the queue keeps stay until the last record of its data has been sent.
+            match &mut self.backlog {
+                Some(backlog) if queue.is_empty() => backlog.keep_all(kept),
+                _ => queue.keep_all(kept),
+            }
+            if !are_sent {
                 return Poll::Pending;
             }
         }

@@ -56,8 +56,8 @@ impl ConnectionTable {
         })
     }
 
-    /// Returns true if a key has fewer than `max` requests in progress. For requests that end at once and need no
-    /// permit, because the system takes their small responses immediately.
+    /// Returns true if a key has fewer than `max` requests in progress. Requests that end at once need no permit,
+    /// because the system takes their small responses immediately.
     #[inline]
     pub fn has_room(&self, key: u64, max: u32) -> bool {
         self.of_key(key) < max

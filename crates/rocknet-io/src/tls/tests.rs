@@ -3,6 +3,7 @@
 mod client;
 mod client_hello;
 
+use std::any::Any;
 use std::io::{self, Read, Write};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -289,6 +290,31 @@ fn an_idle_connection_keeps_only_its_keys() {
     assert!(tls.poll_recv(&mut context(), &mut [0; 10]).is_pending());
     assert_eq!((tls.partial.capacity(), tls.unread.capacity()), (0, 0));
     assert!(tls.backlog.is_none());
+}
+
+#[test]
+fn a_kept_value_stays_until_the_last_record_was_sent() {
+    let configs = configs(&TLS13);
+    let (mut client, acceptor) = TestClient::new(&configs, usize::MAX);
+    let mut tls = handshake(&mut client, acceptor, &configs.server);
+    client.transfer().unwrap();
+    for length in [100, 1 << 20] {
+        let value = Rc::new(());
+        let mut queue = SendQueue::default();
+        queue.buffer().extend_from_slice(&pattern(length));
+        queue.keep_until_sent(Rc::clone(&value) as Rc<dyn Any>);
+        client.peer.accept(0);
+        while !queue.is_empty() {
+            assert!(tls.poll_send(&mut context(), &mut queue).is_pending());
+            assert_eq!(Rc::strong_count(&value), 2, "{} bytes are left", queue.len());
+            if !queue.is_empty() {
+                client.peer.accept(100);
+            }
+        }
+        client.peer.accept_all();
+        assert!(tls.poll_send(&mut context(), &mut queue).is_ready());
+        assert_eq!(Rc::strong_count(&value), 1, "everything was sent");
+    }
 }
 
 #[test]

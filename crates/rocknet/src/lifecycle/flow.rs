@@ -141,9 +141,7 @@ pub fn advance<R: Responder>(
             Flow::Active(ActiveExchange::new(stage, context, close))
         }
         Next::Complete(status, sent) => {
-            if !context.held.is_empty() {
-                responder.keep_until_sent(&context.held);
-            }
+            context.for_each_held(|held| responder.keep_until_sent(held));
             info.record(worker, &context, status, sent, false);
             Flow::Done
         }

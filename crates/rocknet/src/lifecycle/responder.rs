@@ -68,9 +68,9 @@ pub trait Responder: PipelineIo {
     /// Returns the result of the last [`PipelineIo::send`].
     fn prepared_result(&mut self) -> &mut PreparedResult;
 
-    /// Keeps the values of a request, such as its permits, until its response has left the server's memory. Called once
-    /// the response is complete. Without an implementation, the caller drops them, because the version ends an exchange
-    /// only when its last bytes have left the body.
+    /// Keeps the values of a request, such as its permits, until the link has taken its response. Called once the
+    /// response is complete. A version without an implementation queues only a bounded part of a body at a time, so
+    /// that its exchanges do not end much earlier.
     fn keep_until_sent(&mut self, _held: &Rc<Held>) {}
 
     /// Cancels the pushes promised with a response that will not be sent.

@@ -89,9 +89,7 @@ impl ActiveExchange {
             // Without trailer fields `finish` cannot fail.
             let _ = responder.finish(None);
         }
-        if !self.context.held.is_empty() {
-            responder.keep_until_sent(&self.context.held);
-        }
+        self.context.for_each_held(|held| responder.keep_until_sent(held));
         self.record(worker, info);
     }
 }

@@ -272,6 +272,17 @@ impl RequestContext {
         resumed.or_else(|| self.admitted_request.get().or(self.request.as_ref()))
     }
 
+    /// Calls `keep` with the values that guards keep, also those of the context with which the request was started again.
+    pub fn for_each_held(&self, mut keep: impl FnMut(&Rc<Held>)) {
+        let mut next = Some(self);
+        while let Some(context) = next {
+            if !context.held.is_empty() {
+                keep(&context.held);
+            }
+            next = context.resumed.get().map(|resumed| &**resumed);
+        }
+    }
+
     /// Returns the authenticated user.
     pub fn user(&self) -> Option<&Arc<str>> {
         let resumed = self.resumed.get().and_then(|resumed| resumed.user());

@@ -1,5 +1,7 @@
 //! Limits of requests (`limit`): which requests count together, refused and delayed requests, and reloads.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use super::access::{auth, basic, fetch, over_http1, over_http2};
@@ -323,14 +325,6 @@ fn check_progress_of_large_file(cache: &str) {
     folder.write("medium.bin", vec![b'm'; 30_000]);
     let text = format!("{cache}{}", text("limit = { connections = 1 }"));
     let server = Running::start(folder, &text);
-    let client = from("192.0.2.1");
-    let status = || over_http1(&server, "GET /", &[&client], "").status;
-    let wait_for = |expected: u16| {
-        let until = Instant::now() + DEADLINE;
-        while status() != expected {
-            assert!(Instant::now() < until, "the status did not become {expected}");
-        }
-    };
     // Most likely, both workers have the files in their caches afterwards.
     for number in 10..18 {
         let (mut connection, other) = (server.connect(), from(&format!("192.0.2.{number}")));
@@ -338,34 +332,68 @@ fn check_progress_of_large_file(cache: &str) {
             assert_eq!(connection.fetch(line, &[&other]).status, 200);
         }
     }
-    let is_refused = || {
-        wait_for(429);
-        assert_eq!(over_http1(&server, "GET /", &[&from("192.0.2.2")], "").status, 200);
-    };
     // The clients read nothing of the body, so that most of it remains unsent.
+    let client = from("192.0.2.1");
     let mut slow = server.connect();
     slow.send(request("GET /large.bin", &[&client]));
-    is_refused();
+    wait_for(&server, &client, 429);
+    wait_for(&server, &from("192.0.2.3"), 200);
     drop(slow);
-    wait_for(200);
+    wait_for(&server, &client, 200);
+    let client = from("192.0.2.2");
     let mut slow = Http2::to(server.address());
-    let get = slow.request("GET", "/large.bin").header("X-Forwarded-For", "192.0.2.1");
+    let get = slow.request("GET", "/large.bin").header("X-Forwarded-For", "192.0.2.2");
     let (response, _) = slow.start_request(get, true);
     let response = slow.wait(response).unwrap();
     assert_eq!(response.status(), 200);
-    is_refused();
+    wait_for(&server, &client, 429);
+    wait_for(&server, &from("192.0.2.4"), 200);
     drop((response, slow));
-    wait_for(200);
+    wait_for(&server, &client, 200);
     // Responses count one after the other, in one packet and over HTTP/2, too.
+    let client = from("192.0.2.5");
     let mut pipelined = server.connect();
     let both = [request("GET /", &[&client]), request("GET /medium.bin", &[&client])].concat();
     pipelined.send(both.repeat(10));
     for _ in 0..20 {
         assert_eq!(pipelined.response().status, 200);
     }
+    let client = from("192.0.2.6");
     let mut http2 = Http2::to(server.address());
     for _ in 0..20 {
         assert_eq!(over_http2(&mut http2, "GET /", &[&client], "").status, 200);
     }
-    wait_for(200);
+}
+
+/// Requests `/` from a client until the response has this status. The end of a request is noticed shortly after its
+/// response was received.
+fn wait_for(server: &Running, client: &str, expected: u16) {
+    let until = Instant::now() + DEADLINE;
+    while over_http1(server, "GET /", &[client], "").status != expected {
+        assert!(Instant::now() < until, "the status did not become {expected}");
+    }
+}
+
+#[test]
+fn a_request_that_has_waited_for_a_guard_is_in_progress_until_it_is_sent() {
+    let folder = folder();
+    folder.write("private/large.bin", vec![b'l'; 16 << 20]);
+    let keys = format!("limit = {{ connections = 1 }}\nroute.\"/private/*\" = {{ {} }}", auth());
+    let text = format!("[cache]\nmax_file = \"16MiB\"\n{}", text(&keys));
+    let server = Running::start(folder, &text);
+    let client = from("192.0.2.1");
+    let mut slow = TcpStream::connect(server.address()).expect("a connection");
+    // The first password is verified by the blocking pool, so the request waits.
+    let get = request("GET /private/large.bin", &[&client, &basic("bob", "secret")]);
+    slow.write_all(get.as_bytes()).expect("a request");
+    let mut start = [0; 12];
+    slow.read_exact(&mut start).expect("a response");
+    assert_eq!(&start, b"HTTP/1.1 200");
+    // The response is queued now, and most of it is unsent.
+    for _ in 0..10 {
+        assert_eq!(over_http1(&server, "GET /", &[&client], "").status, 429);
+    }
+    wait_for(&server, &from("192.0.2.2"), 200);
+    drop(slow);
+    wait_for(&server, &client, 200);
 }
