@@ -7,13 +7,12 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::{Auth, CertificateRule, Settings};
+use rocknet_config::model::CertificateRule;
 use rocknet_config::template::{Placeholder, Scope, Template, Values};
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
 use rocknet_proto::status::Status;
 
 use super::authenticator::Authenticator;
-use super::route::GuardRoute;
 use crate::fixed::{error_with_hint, replaceable};
 use crate::response::Response;
 use crate::values::field_value;
@@ -42,16 +41,13 @@ impl Values for WithUser<'_> {
     }
 }
 
-/// Creates the rule of a route; `None` if it has none.
+/// Creates the rule of a route.
 ///
 /// # Errors
 ///
 /// As [`CertificateGuard::new`].
-pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let Some(Auth::Certificate(rule)) = &route.settings.auth else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(CertificateGuard::new(rule)?)))
+pub(super) fn make(rule: &CertificateRule) -> Result<Arc<dyn Authenticator>, Box<dyn Error>> {
+    Ok(Arc::new(CertificateGuard::new(rule)?))
 }
 
 impl Authenticator for CertificateGuard {
@@ -86,7 +82,7 @@ impl CertificateGuard {
         Ok(CertificateGuard {
             rule: rule.clone(),
             headers: headers.collect::<Result<_, String>>()?,
-            names: field_names(rule).into(),
+            names: identity_names(rule).into(),
         })
     }
 
@@ -134,15 +130,8 @@ impl CertificateGuard {
     }
 }
 
-/// Returns the names of the fields by which the certificates of a route are passed on; none without such a rule.
-pub(super) fn identity_names(settings: &Settings) -> Vec<Box<str>> {
-    match &settings.auth {
-        Some(Auth::Certificate(rule)) => field_names(rule),
-        _ => Vec::new(),
-    }
-}
-
-fn field_names(rule: &CertificateRule) -> Vec<Box<str>> {
+/// Returns the names of the fields by which a certificate is passed on.
+pub(super) fn identity_names(rule: &CertificateRule) -> Vec<Box<str>> {
     rule.headers.keys().map(|name| name.as_str().into()).collect()
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use rocknet_config::model::{self, AddressRewrites, Auth, ForwardAuth, Settings, UpstreamRole, WeightedUpstream};
+use rocknet_config::model::{self, AddressRewrites, ForwardAuth, UpstreamRole, WeightedUpstream};
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity, with_own_fields};
 use rocknet_proto::request::OwnedRequest;
 use rocknet_proto::semantics::cgi_names;
@@ -72,16 +72,13 @@ struct ForwardAuthority {
     counters: Arc<OutcomeCounters<ForwardOutcome>>,
 }
 
-/// Creates the authority of a route; `None` if it has none.
+/// Creates the authority of a route.
 ///
 /// # Errors
 ///
 /// As [`ForwardAuthority::new`].
-pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let Some(Auth::Forward(model)) = &route.settings.auth else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(ForwardAuthority::new(model, route)?)))
+pub(super) fn make(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<Arc<dyn Authenticator>, Box<dyn Error>> {
+    Ok(Arc::new(ForwardAuthority::new(model, route)?))
 }
 
 impl Authenticator for ForwardAuthority {
@@ -141,7 +138,7 @@ impl ForwardAuthority {
             route: Arc::clone(route.route),
             target: model.target.as_bytes().into(),
             anonymous: Arc::new(Identity {
-                names: field_names(model).into(),
+                names: identity_names(model).into(),
                 ..Identity::default()
             }),
             names,
@@ -283,15 +280,8 @@ impl ForwardAuthority {
     }
 }
 
-/// Returns the names of the fields by which the authority of a route identifies clients; none without an authority.
-pub(super) fn identity_names(settings: &Settings) -> Vec<Box<str>> {
-    match &settings.auth {
-        Some(Auth::Forward(model)) => field_names(model),
-        _ => Vec::new(),
-    }
-}
-
-fn field_names(model: &ForwardAuth) -> Vec<Box<str>> {
+/// Returns the names of the fields by which an authority identifies clients.
+pub(super) fn identity_names(model: &ForwardAuth) -> Vec<Box<str>> {
     let names = model.headers.iter().chain([&model.user_field]);
     names.map(|name| name.as_str().into()).collect()
 }

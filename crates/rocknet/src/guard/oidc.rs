@@ -16,10 +16,9 @@ mod logout;
 mod responses;
 mod scope;
 
-use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::{Auth, Oidc, Settings};
+use rocknet_config::model::Oidc;
 use rocknet_handler::guard::{Admitted, Check, GuardContext, Identity};
 use rocknet_oidc::IdentityRules;
 use rocknet_proto::status::Status;
@@ -34,6 +33,7 @@ use responses::uncached;
 use scope::RequestScope;
 
 pub use endpoints::endpoints;
+pub(super) use identity::names as identity_names;
 
 /// Login that a route requires.
 struct OidcLogin {
@@ -43,24 +43,9 @@ struct OidcLogin {
     anonymous: Arc<Identity>,
 }
 
-/// Creates the login of a route; `None` if it requires none.
-///
-/// # Errors
-///
-/// Never fails, but the table of authenticators requires this type.
-pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let Some(Auth::Oidc(model)) = &route.settings.auth else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(OidcLogin::new(model, route))))
-}
-
-/// Returns the names of the fields by which the login of a route identifies users; none without a login.
-pub(super) fn identity_names(settings: &Settings) -> Vec<Box<str>> {
-    match &settings.auth {
-        Some(Auth::Oidc(_)) => identity::names(),
-        _ => Vec::new(),
-    }
+/// Creates the login of a route.
+pub(super) fn make(model: &Oidc, route: &GuardRoute<'_>) -> Arc<dyn Authenticator> {
+    Arc::new(OidcLogin::new(model, route))
 }
 
 impl OidcLogin {

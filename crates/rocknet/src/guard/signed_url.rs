@@ -4,10 +4,9 @@
 //! Handlers, rules and caches get the request without the signature, so that a stored response serves all signed URLs
 //! of its resource. Requests without a valid signature do not get that far.
 
-use std::error::Error;
 use std::sync::Arc;
 
-use rocknet_config::model::{Auth, SignedUrls};
+use rocknet_config::model::SignedUrls;
 use rocknet_handler::guard::{Admission, Admitted, Check, GuardContext, Identity};
 use rocknet_proto::method::Method;
 use rocknet_proto::request::split_target;
@@ -33,16 +32,9 @@ struct SignedUrlGuard {
 /// signature.
 struct ReceivedTarget(Box<[u8]>);
 
-/// Creates the verification of a route; `None` if its URLs are not signed.
-///
-/// # Errors
-///
-/// Never fails, but the table of authenticators requires this type.
-pub(super) fn make(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
-    let Some(Auth::Signed(model)) = &route.settings.auth else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(SignedUrlGuard::new(model, route))))
+/// Creates the verification of the URLs of a route.
+pub(super) fn make(model: &SignedUrls, route: &GuardRoute<'_>) -> Arc<dyn Authenticator> {
+    Arc::new(SignedUrlGuard::new(model, route))
 }
 
 impl Authenticator for SignedUrlGuard {
