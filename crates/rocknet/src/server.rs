@@ -239,7 +239,9 @@ impl Server {
             Ok(started)
         });
         let started = applied.map_err(|error| {
+            // The previous settings were applied without errors, and need no new thread.
             let _ = self.apply_log(&state.snapshot);
+            let _ = self.shared.certificates.manage(&state.snapshot.config);
             StartError::Io(error)
         })?;
 
