@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::choice::Choice;
 use crate::context::Check;
-use crate::file::{Node, Table};
+use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
@@ -165,7 +165,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
             all.push(kind);
         }
     }
-    if all.is_empty() {
+    if matches!(&node.value, Value::List(items) if items.is_empty()) {
         check.error(
             Code::BadValue,
             node.span,
