@@ -40,7 +40,7 @@ fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
     // shows that the operator wrote a URL.
     let good = text
         .split_once('@')
-        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
+        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !host.contains('@'))
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b',' && byte != b':');
