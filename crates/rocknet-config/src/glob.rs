@@ -6,12 +6,19 @@ pub(crate) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
-/// Returns true if a file name matches. As in a shell, a leading dot must be matched explicitly. `?` matches one byte.
+/// Returns true if a file name matches. As in a shell, a leading dot must be matched explicitly. `?` matches one
+/// character.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
     }
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    // Returns the position after the character at `at`.
+    let after_char = |at: usize| {
+        (at + 1..name.len())
+            .find(|at| name.is_char_boundary(*at))
+            .unwrap_or(name.len())
+    };
+    let (pattern, bytes) = (pattern.as_bytes(), name.as_bytes());
     // Numbers of bytes matched so far.
     let (mut pattern_at, mut name_at) = (0, 0);
     // Position after the last `*` in the pattern, and the end of its match in the name. Only the last `*` is retried,
@@ -23,15 +30,19 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
                 retry = Some((pattern_at + 1, name_at));
                 pattern_at += 1;
             }
-            Some(byte) if *byte == name[name_at] || *byte == b'?' => {
+            Some(b'?') => {
+                pattern_at += 1;
+                name_at = after_char(name_at);
+            }
+            Some(byte) if *byte == bytes[name_at] => {
                 pattern_at += 1;
                 name_at += 1;
             }
             _ => {
                 let Some((after, from)) = retry else { return false };
-                retry = Some((after, from + 1));
+                name_at = after_char(from);
+                retry = Some((after, name_at));
                 pattern_at = after;
-                name_at = from + 1;
             }
         }
     }
@@ -53,6 +64,12 @@ mod tests {
             ("a*b*c", "aXbYbZ", false),
             ("?.x", "a.x", true),
             ("?.x", "ab.x", false),
+            ("?.x", "ü.x", true),
+            ("??.x", "ü.x", false),
+            ("*?.x", "aü.x", true),
+            ("*?", "ü", true),
+            ("?*?", "ü", false),
+            ("*€", "ü€€", true),
             ("**", "", true),
             ("*", "", true),
             ("", "", true),

@@ -45,19 +45,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
         let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
         let (unit, next) = after.split_at(end);
         let Some((_, length)) = TIME.iter().find(|(name, _)| *name == unit) else {
-            let unit = unit.trim();
-            // The known units get here in capital letters or after a space: `10S`, `10 s`.
-            return Err(match unit.to_ascii_lowercase().as_str() {
-                "" => UnitError(format!(
+            if unit.is_empty() {
+                return Err(UnitError(format!(
                     "a unit is missing: write \"{number}s\" for seconds or \"{number}ms\" for milliseconds"
-                )),
-                "sec" | "secs" | "second" | "seconds" | "s" => UnitError(format!("write \"{number}s\"")),
-                "min" | "mins" | "minute" | "minutes" => UnitError(format!("write \"{number}m\"")),
-                "hour" | "hours" | "hr" | "h" => UnitError(format!("write \"{number}h\"")),
-                "day" | "days" | "d" => UnitError(format!("write \"{number}d\"")),
-                "msec" | "millis" | "milliseconds" | "ms" => UnitError(format!("write \"{number}ms\"")),
-                _ => general(),
-            });
+                )));
+            }
+            return Err(corrected(text).map_or_else(general, |text| UnitError(format!("write \"{text}\""))));
         };
         if *length >= previous {
             return Err(general());
@@ -68,6 +61,31 @@ pub(crate) fn duration(text: &str) -> Result<Duration, UnitError> {
         rest = next;
     }
     Ok(Duration::from_millis(total))
+}
+
+/// Returns a duration with the units that [`duration`] takes: `1h30m` for `1 hour 30 min`. `None` if a unit is unknown
+/// or missing, or if the units are not in order.
+fn corrected(text: &str) -> Option<String> {
+    let (mut rest, mut corrected) = (text.trim(), String::new());
+    while !rest.is_empty() {
+        let (number, after) = leading_number(rest)?;
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(end);
+        let unit = match unit.trim().to_ascii_lowercase().as_str() {
+            "ms" | "msec" | "millis" | "milliseconds" => "ms",
+            "s" | "sec" | "secs" | "second" | "seconds" => "s",
+            // `M` could mean months.
+            "m" if unit.contains('M') => return None,
+            "m" | "min" | "mins" | "minute" | "minutes" => "m",
+            "h" | "hr" | "hour" | "hours" => "h",
+            "d" | "day" | "days" => "d",
+            "w" | "week" | "weeks" => "w",
+            _ => return None,
+        };
+        corrected.push_str(&format!("{number}{unit}"));
+        rest = next;
+    }
+    duration(&corrected).is_ok().then_some(corrected)
 }
 
 /// Parses a size: `"50KiB"`, `"100MB"`, or bytes without a unit.
@@ -170,6 +188,15 @@ mod tests {
             ("10 s", Err("\"10s\"")),
             ("5min", Err("\"5m\"")),
             ("3 hours", Err("\"3h\"")),
+            ("1h 30m", Err("\"1h30m\"")),
+            (" 1 Hour 30 min ", Err("\"1h30m\"")),
+            ("1w 2days", Err("\"1w2d\"")),
+            ("1 m", Err("\"1m\"")),
+            ("1M", Err("whole number")),
+            ("1h 30", Err("whole number")),
+            ("1s 1m", Err("whole number")),
+            ("1h,30m", Err("whole number")),
+            ("1h30", Err("\"30s\"")),
             ("1s1m", Err("whole number")),
             ("1s1s", Err("whole number")),
             ("-1s", Err("whole number")),

@@ -92,10 +92,13 @@ impl ForwardedInfo<'_> {
     }
 }
 
-/// Returns the last line of a field, because the client may have written the lines before it; `None` if it is empty.
+/// Returns the last element of the last line of a field, which the nearest proxy has written; `None` if it is empty.
+/// The client may have written the lines and elements before it.
 fn value<'a>(fields: Fields<'a>, name: KnownField) -> Option<Cow<'a, [u8]>> {
-    let last = fields.get_all(name).last();
-    last.filter(|value| !value.is_empty()).map(Cow::Borrowed)
+    let line = fields.get_all(name).last()?;
+    let element = line.rsplit(|&byte| byte == b',').next().unwrap_or_default();
+    let element = element.trim_ascii();
+    (!element.is_empty()).then_some(Cow::Borrowed(element))
 }
 
 #[cfg(test)]
@@ -211,19 +214,29 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_proxy_has_written_the_last_line() {
-        let fields: [(KnownField, &[u8]); 5] = [
-            (KnownField::XForwardedHost, b"evil.test"),
-            (KnownField::XForwardedProto, b"http"),
-            (KnownField::XForwardedHost, b"a.test"),
-            (KnownField::XForwardedProto, b"https"),
-            (KnownField::XForwardedProto, b""),
-        ];
-        let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
-        let peer = Client::Local;
-        let info = resolve(&server(TrustedField::XForwardedFor), peer, request.view().fields);
-        assert_eq!(info.host.as_deref(), Some(&b"a.test"[..]));
-        // An empty line of the proxy does not make a line of the client count.
-        assert_eq!(info.proto.as_deref(), None);
+    fn the_nearest_proxy_has_written_the_last_element() {
+        // Lines of `X-Forwarded-Proto`, and the scheme that is reported.
+        for (lines, expected) in [
+            (&["https"][..], Some("https")),
+            (&["http", "https"], Some("https")),
+            (&["http, https"], Some("https")),
+            (&["https", "a,b , http "], Some("http")),
+            // An empty line or element of the proxy does not make one of the client count.
+            (&["https", ""], None),
+            (&["https,"], None),
+            (&[], None),
+        ] {
+            let fields = lines.iter().flat_map(|line| {
+                let line = line.as_bytes();
+                [(KnownField::XForwardedProto, line), (KnownField::XForwardedHost, line)]
+            });
+            let fields: Vec<_> = fields.collect();
+            let request = OwnedRequest::synthetic_get(Version::Http11, b"h", b"/", &fields);
+            let server = server(TrustedField::XForwardedFor);
+            let info = resolve(&server, Client::Local, request.view().fields);
+            for value in [info.proto, info.host] {
+                assert_eq!(value.as_deref(), expected.map(str::as_bytes), "{lines:?}");
+            }
+        }
     }
 }

@@ -4,13 +4,18 @@ mod errors;
 mod stuck;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use jiff::tz::TimeZone;
 use rocknet_config::model::{AccessFormat, AccessLog, Level, Log, LogTarget, Rotate};
 use rocknet_config::template::NoValues;
 
-use super::{AccessWriter, Logger, Record, SinkId};
+use super::shared::Shared;
+use super::thread::LogThread;
+use super::{AccessWriter, CHANNEL, Logger, Record, SinkId};
 
 /// Far longer than any test takes: it ends a test that would hang.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -107,6 +112,24 @@ fn numbers(text: &str) -> Vec<u64> {
 
 fn count_to(count: u64) -> Vec<u64> {
     (0..count).collect()
+}
+
+#[test]
+fn lines_of_a_log_that_was_added_during_the_stop_are_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (messages, receiver) = sync_channel(CHANNEL);
+    let shared = Arc::new(Shared::new(TimeZone::UTC, Level::Info));
+    let mut thread = LogThread::new(receiver, Arc::clone(&shared), NO_ROTATION);
+    let test_log = TestLog {
+        folder,
+        logger: Logger { shared, messages },
+    };
+    // The thread has processed the command to stop. The command that adds the log is still in the inbox.
+    let sink = test_log.sink("a.log");
+    write(&mut test_log.logger.writer(), sink, 0, 3);
+    assert!(thread.finish(Instant::now() + LIMIT));
+    assert_eq!(numbers(&test_log.read("a.log")), count_to(3));
+    assert_eq!(test_log.logger.drops(), 0);
 }
 
 #[test]

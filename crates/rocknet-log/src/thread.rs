@@ -345,8 +345,12 @@ impl LogThread {
 
     /// Writes the lines that remain in the channel, and waits for slow readers until `deadline`. Returns whether
     /// everything was written.
-    fn finish(&mut self, deadline: Instant) -> bool {
+    pub(super) fn finish(&mut self, deadline: Instant) -> bool {
         while let Ok(message) = self.messages.try_recv() {
+            // A reload may have added the destination of the lines since the stop.
+            if self.shared.is_inbox_filled() {
+                self.process_inbox();
+            }
             if let Message::Lines(chunk) = message {
                 self.write_chunk(chunk);
             }

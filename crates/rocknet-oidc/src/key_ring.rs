@@ -65,6 +65,10 @@ impl CookieKey {
         CookieKey::new(secret, now)
     }
 
+    fn copy(&self) -> Option<CookieKey> {
+        CookieKey::new(*self.secret, self.created)
+    }
+
     fn is_expired(&self, now: u64) -> bool {
         now.saturating_sub(self.created) > EXPIRY_S
     }
@@ -112,13 +116,30 @@ impl KeyRing {
             .is_none_or(|key| now.saturating_sub(key.created) > ROTATION_S)
     }
 
+    /// Returns true if the newest key is too old to open a value, so that it should seal none either.
+    pub fn is_expired(&self, now: u64) -> bool {
+        self.keys.first().is_none_or(|key| key.is_expired(now))
+    }
+
     /// Returns a ring with a new key, and with the keys that are not too old; `None` if the system has no random
     /// numbers.
     pub fn rotated(&self, now: u64) -> Option<KeyRing> {
-        let mut keys = vec![CookieKey::random(now)?];
-        for key in self.keys.iter().filter(|key| !key.is_expired(now)).take(MAX_KEYS - 1) {
-            keys.push(CookieKey::new(*key.secret, key.created)?);
-        }
+        self.with_newest(CookieKey::random(now)?, now)
+    }
+
+    /// Returns a ring with the newest key of another ring, and with the keys of this one that are not too old.
+    pub fn with_newest_of(&self, other: &KeyRing, now: u64) -> Option<KeyRing> {
+        self.with_newest(other.keys.first()?.copy()?, now)
+    }
+
+    fn with_newest(&self, newest: CookieKey, now: u64) -> Option<KeyRing> {
+        let kept = self
+            .keys
+            .iter()
+            .filter(|key| key.id != newest.id && !key.is_expired(now));
+        let kept: Option<Vec<CookieKey>> = kept.take(MAX_KEYS - 1).map(CookieKey::copy).collect();
+        let mut keys = vec![newest];
+        keys.extend(kept?);
         Some(KeyRing { keys })
     }
 
@@ -206,6 +227,8 @@ mod tests {
         assert!(!ring.is_rotation_due(later) && ring.keys.len() == 2);
         assert_eq!(ring.open("x", &sealed, later).as_deref(), Some(&b"a"[..]));
         assert_eq!(first.open("x", &ring.seal("x", b"b").expect("a value"), later), None);
+        assert!(!first.is_expired(NOW + EXPIRY_S) && first.is_expired(NOW + EXPIRY_S + 1));
+        assert!(!ring.is_expired(NOW + EXPIRY_S + 1));
         assert_eq!(ring.open("x", &sealed, NOW + EXPIRY_S + 1), None);
         ring = ring.rotated(NOW + EXPIRY_S + 1).expect("keys");
         assert_eq!(ring.keys.len(), 2, "the oldest key is still there");
@@ -213,6 +236,13 @@ mod tests {
             ring = ring.rotated(NOW).expect("keys");
         }
         assert_eq!(ring.keys.len(), MAX_KEYS);
+        let other = KeyRing::random(later).expect("a key");
+        let merged = first.with_newest_of(&other, later).expect("keys");
+        let sealed_by_other = other.seal("x", b"c").expect("a value");
+        assert_eq!(merged.keys[0].id, other.keys[0].id);
+        assert!(merged.open("x", &sealed, later).is_some() && merged.open("x", &sealed_by_other, later).is_some());
+        let merged = merged.with_newest_of(&other, NOW + EXPIRY_S + 1).expect("keys");
+        assert_eq!(merged.keys.len(), 1);
     }
 
     #[test]

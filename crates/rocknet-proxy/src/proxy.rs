@@ -113,9 +113,11 @@ impl Proxy {
         let members = model.to.iter().map(member).collect::<Result<Vec<Member>, _>>()?;
         let max_requests = model.connections.unwrap_or(DEFAULT_CONNECTIONS);
         let is_backup = |member: &Member| member.role == UpstreamRole::Backup;
-        let upstreams_of_queue =
-            non_draining_members(&members).map(|member| (Arc::clone(&member.upstream), is_backup(member)));
-        let queue = upstreams.queue(upstreams_of_queue.collect(), max_requests);
+        // Upstreams that an operator drains are included, because the drain may end before the next reload. The queue
+        // ranks them last while they are drained.
+        let queued = members.iter().filter(|member| member.role != UpstreamRole::Drain);
+        let queued = queued.map(|member| (Arc::clone(&member.upstream), is_backup(member)));
+        let queue = upstreams.queue(queued.collect(), max_requests);
         Ok(Proxy {
             max_weight: active_members(&members).map(|member| member.weight).fold(0.0, f64::max),
             members,

@@ -308,8 +308,55 @@ fn push_captured(out: &mut Vec<u8>, request: &RequestTarget<'_>, text: CapturedT
             keep,
             Triplets::Keep,
         ),
-        None => push_encoded(out, decoded.get(range).unwrap_or_default(), keep, Triplets::Encode),
+        None => push_decoded(out, request, range, keep),
     }
+}
+
+/// Appends a range of the decoded path, percent-encoded. In this path, an encoded slash of the request is a backslash.
+/// It becomes `%2F` again, and a backslash of the request becomes `%5C`.
+fn push_decoded(out: &mut Vec<u8>, request: &RequestTarget<'_>, range: Range<usize>, keep: fn(u8) -> bool) {
+    let path = request.path.as_bytes();
+    let count = |text: &[u8]| memchr::memchr_iter(b'\\', text).count();
+    let Some((before, text)) = path
+        .get(..range.end)
+        .and_then(|path| path.split_at_checked(range.start))
+    else {
+        return;
+    };
+    if count(text) == 0 {
+        return push_encoded(out, text, keep, Triplets::Encode);
+    }
+    let mut slashes = encoded_slashes(request.raw_path, count(path))
+        .into_iter()
+        .skip(count(before));
+    for (index, part) in text.split(|byte| *byte == b'\\').enumerate() {
+        if index > 0 {
+            let is_slash = slashes.next() == Some(true);
+            out.extend_from_slice(if is_slash { b"%2F" } else { b"%5C" });
+        }
+        push_encoded(out, part, keep, Triplets::Encode);
+    }
+}
+
+/// Returns for each backslash of the decoded path whether it is an encoded slash of the raw path. `count`: number of
+/// backslashes in the decoded path.
+fn encoded_slashes(raw: &[u8], count: usize) -> Vec<bool> {
+    let (mut received, mut rest) = (Vec::new(), raw);
+    while let Some(first) = rest.first() {
+        let (byte, length) = triplet(rest).map_or((*first, 1), |byte| (byte, 3));
+        received.extend(match byte {
+            b'/' if length == 3 => Some(true),
+            b'\\' => Some(false),
+            _ => None,
+        });
+        rest = &rest[length..];
+    }
+    // A segment before `..` is missing in the decoded path, with its backslashes.
+    if received.len() != count {
+        let is_slash = received.contains(&true) && !received.contains(&false);
+        received = vec![is_slash; count];
+    }
+    received
 }
 
 /// Returns true for a text of dots only, which may be percent-encoded.

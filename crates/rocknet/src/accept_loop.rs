@@ -171,6 +171,8 @@ impl<'w> AcceptLoop<'w> {
             let new_deadline = self.tick_after(times.within);
             if deadline.is_later(new_deadline) {
                 self.stop_deadline = Some(new_deadline);
+                // Tunnels have to close before the new deadline.
+                self.worker.begin_drain(times.within);
             }
             if times.idle_grace.is_zero() {
                 self.idle_deadline = None;

@@ -5,7 +5,7 @@ mod address_change;
 mod end;
 mod start;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -163,9 +163,11 @@ impl Server {
         let remembered = remembered_settings(&config.limits);
         let mounts = &self.mounts;
         registries.oidc.prepare(&config, &self.state_folder);
-        let snapshot = Snapshot::new(config, mounts, logger, certificates, registries, &quic, &remembered);
-        let snapshot = snapshot.map_err(setup)?;
-        let snapshot = Arc::new(snapshot);
+        let prepare = |config, quic: &BTreeSet<Address>| {
+            let snapshot = Snapshot::new(config, mounts, logger, certificates, registries, quic, &remembered);
+            snapshot.map(Arc::new).map_err(setup)
+        };
+        let mut snapshot = prepare(config, &quic)?;
         // A site without a usable certificate would lose TLS. The configuration in use has working certificates, so the
         // new one is rejected.
         check_certificates(&snapshot)?;
@@ -202,6 +204,13 @@ impl Server {
             &mut quic_failures,
         )
         .map_err(StartError::Bind)?;
+        let has_no_udp = |address: &Address| bound.get(address).is_some_and(|sockets| sockets.quic.is_empty());
+        if quic.iter().any(has_no_udp) {
+            // The sites of an address without UDP sockets must not announce HTTP/3 there. The first snapshot is needed
+            // before the addresses are bound, because errors in the configuration are to be found before.
+            quic.retain(|address| !has_no_udp(address));
+            snapshot = prepare(snapshot.config.clone(), &quic)?;
+        }
         // `bind_all` may have loaded the keys, with a warning about their file.
         self.quic_keys.log_warning();
         quic_failures.iter().for_each(QuicFailure::log);
@@ -233,7 +242,9 @@ impl Server {
             Ok(started)
         });
         let started = applied.map_err(|error| {
+            // The previous settings were applied without errors, and need no new thread.
             let _ = self.apply_log(&state.snapshot);
+            let _ = self.shared.certificates.manage(&state.snapshot.config);
             StartError::Io(error)
         })?;
 

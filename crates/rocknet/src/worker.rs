@@ -85,8 +85,10 @@ pub struct Worker {
     closes_idle: Cell<bool>,
     /// True once the worker is stopping without a successor, so that clients have little time to close connections.
     is_hurried: Cell<bool>,
-    /// Ticks that tunnels have to end by themselves once the worker is stopping.
-    tunnel_close_grace: Cell<u32>,
+    /// Ticks that tunnels have to end by themselves once the worker is stopping, from the call that stopped it.
+    tunnel_close_period: Cell<u32>,
+    /// Tick at which the worker closes the remaining tunnels once it is stopping.
+    tunnel_close_at: Cell<Tick>,
     /// Number of open connections.
     connections: Cell<usize>,
     /// Woken when a connection closes, because the accept loop waits for room or for the last connection.
@@ -144,6 +146,7 @@ impl Worker {
         services.add(Rc::clone(&files));
         let ready_responses = Rc::<ReadyResponses>::default();
         services.add(Rc::clone(&ready_responses));
+        let now = services.wheel.now();
         Rc::new(Worker {
             log: RefCell::new(shared.logger.writer()),
             services: Rc::new(services),
@@ -166,7 +169,8 @@ impl Worker {
             stopping: Cell::new(false),
             closes_idle: Cell::new(false),
             is_hurried: Cell::new(false),
-            tunnel_close_grace: Cell::new(0),
+            tunnel_close_period: Cell::new(0),
+            tunnel_close_at: Cell::new(now),
             connections: Cell::new(0),
             close_waker: RefCell::new(None),
         })
@@ -201,11 +205,15 @@ impl Worker {
     }
 
     /// Starts stopping the worker like [`Worker::stop`], but connections without a request in progress stay open, and
-    /// end after their next response. A client may be sending its next request at this moment.
+    /// end after their next response. A client may be sending its next request at this moment. A further call can only
+    /// shorten the time of tunnels.
     pub fn begin_drain(&self, within: Duration) {
-        self.stopping.set(true);
-        let grace = self.wheel.ticks(within / TUNNEL_GRACE_DIVISOR);
-        self.tunnel_close_grace.set(grace);
+        let period = self.wheel.ticks(within / TUNNEL_GRACE_DIVISOR);
+        let close_at = self.wheel.now().after(period);
+        if !self.stopping.replace(true) || self.tunnel_close_at.get().is_later(close_at) {
+            self.tunnel_close_period.set(period);
+            self.tunnel_close_at.set(close_at);
+        }
         self.wake_connections();
     }
 
@@ -243,9 +251,17 @@ impl Worker {
         self.closes_idle.get()
     }
 
-    /// Returns the ticks that a tunnel has to end by itself; `None` unless the worker is stopping.
+    /// Returns the ticks that a tunnel still has to end by itself, at least 1; `None` unless the worker is stopping.
     pub fn tunnel_close_grace(&self) -> Option<u32> {
-        self.is_stopping().then(|| self.tunnel_close_grace.get())
+        let (close_at, now) = (self.tunnel_close_at.get(), self.wheel.now());
+        let left = if close_at.is_later(now) { close_at.since(now) } else { 1 };
+        self.is_stopping().then_some(left)
+    }
+
+    /// Returns the ticks that tunnels have to end by themselves, from the call that stopped the worker; `None` unless
+    /// the worker is stopping.
+    pub fn tunnel_close_period(&self) -> Option<u32> {
+        self.is_stopping().then(|| self.tunnel_close_period.get())
     }
 
     /// Returns true if a connection that was accepted at `born` has reached its maximum age.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::choice::Choice;
 use crate::context::Check;
-use crate::file::{Node, Table};
+use crate::file::{Node, Table, Value};
 use crate::finding::Code;
 use crate::keys::acme::DNS_WAIT;
 use crate::model::{Acme, AcmeCa, Challenge, Dns, DnsZone, KnownCa, Secret, SharedKey};
@@ -40,7 +40,7 @@ fn email(check: &mut Check<'_>, node: &Node) -> Option<String> {
     // shows that the operator wrote a URL.
     let good = text
         .split_once('@')
-        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.'))
+        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !host.contains('@'))
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b',' && byte != b':');
@@ -165,7 +165,7 @@ fn challenges(check: &mut Check<'_>, table: &Table, has_dns: bool) -> Option<Vec
             all.push(kind);
         }
     }
-    if all.is_empty() {
+    if matches!(&node.value, Value::List(items) if items.is_empty()) {
         check.error(
             Code::BadValue,
             node.span,

@@ -35,6 +35,8 @@ pub(crate) struct SendWindow {
     size: i64,
     /// Largest size the window has had, less all later reductions of the initial window.
     largest: i64,
+    /// Number of bytes sent since the window was last used up, at most [`USEFUL_FRAME`].
+    sent: u64,
 }
 
 impl SendWindow {
@@ -42,6 +44,7 @@ impl SendWindow {
         Self {
             size: size as i64,
             largest: size as i64,
+            sent: 0,
         }
     }
 
@@ -55,10 +58,14 @@ impl SendWindow {
     /// largest window but at least 16 bytes. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4).
     /// More than half of the largest window is not required, because a peer with a small window may grant more only
     /// once all of the window is used up.
+    ///
+    /// For the same reason, a rest of the window is admitted if it makes a useful frame together with the bytes sent
+    /// since the window was last used up. The other window may have cut the frame before it. The number of small frames
+    /// remains bounded by the number of bytes, because each of them uses up a window.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
-        available > 0 && (available >= ready.min(USEFUL_FRAME) || available >= self.min_useful())
+        available > 0 && (available >= ready.min(USEFUL_FRAME) || available + self.sent >= self.min_useful())
     }
 
     /// Returns the minimum payload in bytes of a useful frame in this window.
@@ -89,6 +96,10 @@ impl SendWindow {
     pub(crate) fn consume(&mut self, size: u64) {
         debug_assert!(size <= self.available());
         self.size -= size.min(self.available()) as i64;
+        self.sent = match self.size {
+            ..=0 => 0,
+            _ => self.sent.saturating_add(size).min(USEFUL_FRAME),
+        };
     }
 }
 
@@ -185,11 +196,27 @@ mod tests {
             assert_eq!(window.admits(ready), expected, "{size} {used} {granted} {ready}");
         }
         let mut window = SendWindow::new(65_535);
-        window.consume(400);
+        window.consume(65_535);
         window.change(512 - 65_535).unwrap();
+        window.grow(65_023 + 255).unwrap();
         assert!(!window.admits(5_000));
-        window.grow(144).unwrap();
+        window.grow(1).unwrap();
         assert!(window.admits(5_000), "half of the new initial window");
+    }
+
+    #[test]
+    fn windows_admit_a_small_rest_of_a_useful_size() {
+        let mut window = SendWindow::new(600);
+        for sent in [250, 349] {
+            window.consume(sent);
+            assert!(window.admits(5_000), "{sent}");
+        }
+        // The last byte uses the window up, after which small grants do not suffice.
+        window.consume(1);
+        for (granted, expected) in [(1, false), (298, false), (1, true)] {
+            window.grow(granted).unwrap();
+            assert_eq!(window.admits(5_000), expected, "{granted}");
+        }
     }
 
     #[test]

@@ -51,6 +51,9 @@ pub(super) struct RequestStream {
     pub section: Vec<u8>,
     /// True if the section is complete and waits for the dynamic table.
     pub is_blocked: bool,
+    /// True once a Stream Cancellation is queued although the stream is still read. No further section of the stream is
+    /// decoded, because the client would not expect its acknowledgment (RFC 9204 §4.4.1).
+    pub is_cancelled: bool,
     /// Content-Length less the lengths of the DATA frames that have begun; `None` without Content-Length.
     pub remaining_length: Option<u64>,
     /// Number of bytes of the body that the limit allows after the DATA frames that have begun.
@@ -84,6 +87,7 @@ impl RequestStream {
             frame: OpenFrame::None,
             section: Vec::new(),
             is_blocked: false,
+            is_cancelled: false,
             remaining_length: None,
             remaining_limit: u64::MAX,
             discards_body: false,

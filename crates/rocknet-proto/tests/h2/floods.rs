@@ -296,6 +296,35 @@ fn small_windows_are_served_without_limit() {
     }
 }
 
+/// A client may open each window only after using it up. The rest of a window is then small where the other window has
+/// cut a frame, and must not wait for more.
+#[test]
+fn the_rest_of_a_window_is_sent_although_it_is_small() {
+    for size in [20, 32, 100, 300, 500, 700, 5000] {
+        let mut attack = Attack::new();
+        endless(&mut attack, size);
+        let (mut stream_window, mut connection_window) = (u64::from(size), 65_535);
+        for round in 0..5_000 {
+            let sizes = sent(&mut attack);
+            let total: u64 = sizes.iter().sum();
+            (stream_window, connection_window) = (stream_window - total, connection_window - total);
+            let mut updates = Vec::new();
+            if stream_window == 0 {
+                updates.extend(window(1, size));
+                stream_window = u64::from(size);
+            }
+            if connection_window == 0 {
+                updates.extend(window(0, 65_535));
+                connection_window = 65_535;
+            }
+            let rest = (stream_window, connection_window);
+            assert!(!updates.is_empty(), "{size} {round}: {rest:?} bytes were not sent");
+            assert_eq!(attack.send(&updates), None, "{size} {round}");
+            attack.now += if size < 32 { 50 } else { 0 };
+        }
+    }
+}
+
 /// The end of a body is sent even if it is small and the budget of small frames is spent.
 #[test]
 fn the_end_of_a_body_needs_no_large_window() {

@@ -9,7 +9,7 @@
 //! `usize::MAX` they arrive at once.
 
 use rocknet_proto::Status;
-use rocknet_proto::h3::{ErrorCode, StreamError};
+use rocknet_proto::h3::{Critical, ErrorCode, StreamError};
 
 use super::wire::{GET, Peer, frame, headers, post};
 
@@ -172,6 +172,34 @@ fn requests_above_a_limit_or_without_a_valid_host_are_refused() {
         );
         assert_eq!(peer.request(&headers(&GET), true), ["GET / end=true continue=false"]);
     }
+}
+
+#[test]
+fn sections_after_a_cancellation_are_not_acknowledged() {
+    let huge = "x".repeat(70_000);
+    let mut peer = Peer::new();
+    // The type of the encoder stream, a table capacity of 4096 bytes, and an insertion of `a: b`.
+    let inserts = [2, 0x3f, 0xe1, 0x1f, 0x41, b'a', 1, b'b'];
+    peer.engine
+        .receive_unidirectional(6, 0, &inserts, false)
+        .expect("an encoder stream");
+    peer.engine.take_output(Critical::Decoder);
+    let stream = peer.open();
+    let head = headers(&[GET[0], GET[1], GET[2], GET[3], ("x", &huge)]);
+    let events = peer.receive(stream, &head, false, usize::MAX);
+    assert!(events[0].contains("TooLarge"), "{events:?}");
+    let cancellation = [0x40];
+    assert_eq!(peer.engine.take_output(Critical::Decoder), cancellation);
+    // Trailers that refer to the entry. The client may have released its references already.
+    let trailers = frame(1, &[2, 0, 0x80]);
+    assert_eq!(peer.receive(stream, &trailers, true, usize::MAX), [""; 0]);
+    assert_eq!(peer.engine.take_output(Critical::Decoder), cancellation);
+    peer.engine.end_response(stream);
+    assert!(!peer.engine.is_open(stream));
+    // The same trailers of another request are acknowledged.
+    let events = peer.request(&[headers(&GET), trailers].concat(), true);
+    assert_eq!(events, ["GET / end=false continue=false", "trailers"]);
+    assert_eq!(peer.engine.take_output(Critical::Decoder), [0x84]);
 }
 
 #[test]

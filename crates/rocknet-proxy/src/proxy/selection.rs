@@ -332,4 +332,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn the_queue_has_upstreams_that_an_operator_drains() {
+        let upstreams = Arc::default();
+        let to = [(5, UpstreamRole::Active), (6, UpstreamRole::Drain)].map(|(port, role)| WeightedUpstream {
+            upstream: To::at(Host::Address([127, 0, 0, 9].into(), port)),
+            weight: 1,
+            role,
+        });
+        let model = model::Proxy::to(to.into());
+        let proxy = || Proxy::new(&model, &upstreams, Duration::ZERO).expect("upstreams without TLS");
+        let before = proxy();
+        assert!(upstreams.set_drained("http://127.0.0.9:5", true));
+        let reloaded = proxy();
+        let queued: Vec<u32> = reloaded.queue.upstreams().map(|upstream| upstream.id).collect();
+        assert_eq!(queued, [before.members[0].upstream.id]);
+        assert!(Arc::ptr_eq(&before.queue, &reloaded.queue));
+    }
 }

@@ -3,7 +3,9 @@
 use rocknet_config::template::Placeholder;
 use rocknet_proto::request::split_target;
 
-use super::{NoHost, RequestTarget, Triplets, UrlPart, is_path, is_sent_query, is_unreserved, push_encoded};
+use super::{
+    NoHost, RequestTarget, Triplets, UrlPart, is_path, is_sent_query, is_unreserved, push_decoded, push_encoded,
+};
 
 /// Appends a value. No value can add a part to the URL, with three exceptions: `{path}` keeps its slashes, `{query}`
 /// keeps the structure of the query, and `{target}` in a path keeps both.
@@ -18,10 +20,8 @@ pub(super) fn push(
     part: UrlPart,
 ) -> Result<(), NoHost> {
     match (placeholder, part) {
-        (Placeholder::Path, UrlPart::Path) => {
-            push_encoded(out, request.path.as_bytes(), is_path, Triplets::Encode);
-        }
-        (Placeholder::Path, _) => push_encoded(out, request.path.as_bytes(), is_unreserved, Triplets::Encode),
+        (Placeholder::Path, UrlPart::Path) => push_decoded(out, request, 0..request.path.len(), is_path),
+        (Placeholder::Path, _) => push_decoded(out, request, 0..request.path.len(), is_unreserved),
         (Placeholder::Query, UrlPart::Query | UrlPart::Fragment) => {
             push_encoded(out, request.query.unwrap_or_default(), is_sent_query, Triplets::Keep);
         }

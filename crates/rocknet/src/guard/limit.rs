@@ -327,21 +327,24 @@ impl Excessive<'_> {
         let retry_after = self
             .retry_after_ns
             .map_or(1, |ns| whole_seconds(Duration::from_nanos(ns)));
-        // A key without placeholders, such as `all`, limits the route as a whole. With too many requests in progress,
-        // the route is busy, and no client is at fault.
+        // A key without placeholders, such as `all`, limits the route as a whole. The route is busy then, and no client
+        // is at fault.
         let is_of_route = limit.key.is_constant();
         let status = match limit.amount {
             ActiveAmount::Connections(_) if is_of_route => Status::SERVICE_UNAVAILABLE,
             _ => Status::TOO_MANY_REQUESTS,
         };
         let response = fixed::error(status).with("Retry-After", retry_after.to_string());
-        Box::new(match &limit.amount {
+        let mut response = match &limit.amount {
             ActiveAmount::Connections(_) => response,
             ActiveAmount::Rate { policy, .. } => response.with("RateLimit-Policy", policy).with(
                 "RateLimit",
                 format!("\"{}\";r=0;t={retry_after}", limit.state.id.amount),
             ),
-        })
+        };
+        // The status 503 is no offence in any case.
+        response.is_no_offence = is_of_route && status == Status::TOO_MANY_REQUESTS;
+        Box::new(response)
     }
 }
 

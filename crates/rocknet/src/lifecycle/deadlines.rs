@@ -183,10 +183,13 @@ impl Deadlines {
 
     /// Waits for a tunnel: without a deadline, unless the server stops or one side of the tunnel has ended
     /// (`is_half`). Unless the server stops, a client that does not take the sent bytes keeps its deadline. `grace`:
-    /// ticks of the deadline if the server stops.
+    /// ticks until the deadline if the server stops. A second stop may bring the deadline forward.
     pub fn enter_tunnel(&mut self, is_half: bool, grace: Option<u32>, ticks: &Ticks) {
         if let Some(grace) = grace {
-            return self.enter(Wait::TunnelGrace, grace);
+            if self.wait != Wait::TunnelGrace || grace < self.deadline.left() {
+                self.begin(Wait::TunnelGrace, grace);
+            }
+            return;
         }
         if self.wait == Wait::Send {
             return;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rocknet_config::model::Priority;
 use rocknet_handler::services::Services;
-use rocknet_oidc::KeyRing;
+use rocknet_oidc::{KeyRing, LOGIN_TIME_S};
 
 use crate::certificates::storage::{Access, FileStorage, Storage};
 
@@ -28,6 +28,8 @@ struct KeyState {
     ring: Option<Arc<KeyRing>>,
     /// Folder in which the keys are kept; `None` if they last as long as the process.
     storage: Option<FileStorage>,
+    /// True if the newest key was created in memory, and a job still has to store it.
+    is_unstored: bool,
 }
 
 impl CookieKeys {
@@ -38,11 +40,12 @@ impl CookieKeys {
             return;
         }
         let storage = FileStorage::new(folder);
-        match load(&storage, unix_s()) {
+        match load(&storage, None, unix_s()) {
             Ok(ring) => {
                 *state = KeyState {
                     ring: ring.or(state.ring.take()),
                     storage: Some(storage),
+                    is_unstored: false,
                 }
             }
             Err(error) => {
@@ -63,39 +66,68 @@ impl CookieKeys {
         state.ring.clone()
     }
 
-    /// Replaces the newest key in the background if it is old enough.
-    pub fn rotate_if_due(self: &Arc<Self>, ring: &KeyRing, services: &Rc<Services>) {
+    /// Returns the keys for a new cookie; `None` if the system has no random numbers. If the newest key is old enough,
+    /// a job replaces it in the background.
+    pub fn ring_for_sealing(self: &Arc<Self>, services: &Rc<Services>) -> Option<Arc<KeyRing>> {
         let now = unix_s();
-        if !ring.is_rotation_due(now) || self.is_rotating.swap(true, Ordering::Relaxed) {
-            return;
+        let (ring, is_due) = self.unexpired_ring(now)?;
+        if !is_due || self.is_rotating.swap(true, Ordering::Relaxed) {
+            return Some(ring);
         }
         let keys = Arc::clone(self);
         let submitted = services.pool.run_in_background(Priority::Low, move || keys.rotate(now));
         if submitted.is_err() {
             self.is_rotating.store(false, Ordering::Relaxed);
         }
+        Some(ring)
     }
 
+    /// Returns the keys, and true if [`CookieKeys::rotate`] is due. A newest key that expires before a login could end
+    /// is replaced in memory at once, because its cookie could not be opened. A server that was unused for weeks has
+    /// such a key.
+    fn unexpired_ring(&self, now: u64) -> Option<(Arc<KeyRing>, bool)> {
+        let mut ring = self.ring()?;
+        let mut state = self.state();
+        if ring.is_expired(now + LOGIN_TIME_S) {
+            // Another worker may have replaced the key since.
+            ring = state.ring.clone()?;
+        }
+        if ring.is_expired(now + LOGIN_TIME_S) {
+            ring = Arc::new(ring.rotated(now)?);
+            state.ring = Some(Arc::clone(&ring));
+            state.is_unstored = true;
+        }
+        let is_due = ring.is_rotation_due(now) || state.is_unstored;
+        Some((ring, is_due))
+    }
+
+    /// Stores a new key, and uses it from now on.
     fn rotate(&self, now: u64) {
         let (storage, ring) = {
             let state = self.state();
             (state.storage.clone(), state.ring.clone())
         };
-        let in_memory = || ring.and_then(|ring| ring.rotated(now)).map(Arc::new);
-        // `load` replaces the newest key, unless another process has done so.
-        let rotated = match storage.map(|storage| load(&storage, now)) {
+        // The newest key may have been replaced in memory already.
+        let next = ring.and_then(|ring| match ring.is_rotation_due(now) {
+            true => ring.rotated(now).map(Arc::new),
+            false => Some(ring),
+        });
+        // `load` stores the new key, unless another process has stored one.
+        let rotated = match storage.map(|storage| load(&storage, next.as_deref(), now)) {
             Some(Ok(stored)) => stored,
             Some(Err(error)) => {
                 tracing::warn!(
                     "the new key of `oidc` lasts until the next restart, because {ITEM} in the state folder \
                                 cannot be replaced: {error}"
                 );
-                in_memory()
+                next
             }
-            None => in_memory(),
+            None => next,
         };
         if rotated.is_some() {
-            self.state().ring = rotated;
+            let mut state = self.state();
+            state.ring = rotated;
+            state.is_unstored = false;
         }
         self.is_rotating.store(false, Ordering::Relaxed);
     }
@@ -106,8 +138,9 @@ impl CookieKeys {
 }
 
 /// Reads the stored keys. If the newest one is too old, it is replaced. If there are no keys, or if they are damaged,
-/// new ones are stored. `None` if the system has no random numbers.
-fn load(storage: &FileStorage, now: u64) -> std::io::Result<Option<Arc<KeyRing>>> {
+/// new ones are stored. `next`: ring whose newest key is stored then; `None`: a new key. `None` if the system has no
+/// random numbers.
+fn load(storage: &FileStorage, next: Option<&KeyRing>, now: u64) -> std::io::Result<Option<Arc<KeyRing>>> {
     let stored = storage.read(ITEM)?;
     let ring = stored.as_deref().and_then(KeyRing::parse);
     if stored.is_some() && ring.is_none() {
@@ -115,7 +148,10 @@ fn load(storage: &FileStorage, now: u64) -> std::io::Result<Option<Arc<KeyRing>>
     }
     match ring {
         Some(ring) if !ring.is_rotation_due(now) => Ok(Some(Arc::new(ring))),
-        Some(ring) => store(storage, ring.rotated(now)),
+        Some(ring) => {
+            let added = next.map_or_else(|| ring.rotated(now), |next| ring.with_newest_of(next, now));
+            store(storage, added)
+        }
         None => store(storage, KeyRing::random(now)),
     }
 }
@@ -161,6 +197,39 @@ mod tests {
         let third = CookieKeys::default();
         third.open_store(folder.path());
         assert!(third.ring().expect("keys").open("x", &sealed, unix_s()).is_some());
+    }
+
+    #[test]
+    fn a_server_that_was_unused_for_weeks_seals_with_a_new_key() {
+        const DAY_S: u64 = 24 * 60 * 60;
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = CookieKeys::default();
+        keys.open_store(folder.path());
+        let start = unix_s();
+        let is_due = |age| keys.unexpired_ring(start + age).map(|(_, is_due)| is_due);
+        assert_eq!(is_due(6 * DAY_S), Some(false));
+        assert_eq!(is_due(8 * DAY_S), Some(true));
+        // The newest key expires while the login is in progress, or has expired.
+        let ring = keys.ring().expect("keys");
+        for age in [45 * DAY_S - LOGIN_TIME_S / 2, 100 * DAY_S] {
+            let now = start + age;
+            keys.state().ring = Some(Arc::clone(&ring));
+            let (sealing, is_due) = keys.unexpired_ring(now).expect("keys");
+            assert!(is_due, "the key is not stored");
+            let sealed = sealing.seal("x", b"a").expect("a value");
+            let end = now + LOGIN_TIME_S;
+            assert!(keys.ring().expect("keys").open("x", &sealed, end).is_some());
+            // A second login before the key is stored uses the same key.
+            let (second, _) = keys.unexpired_ring(now).expect("keys");
+            assert!(second.open("x", &sealed, end).is_some());
+            keys.rotate(now);
+            assert_eq!(keys.unexpired_ring(now).map(|(_, is_due)| is_due), Some(false));
+            let next = CookieKeys::default();
+            next.open_store(folder.path());
+            for keys in [&keys, &next] {
+                assert!(keys.ring().expect("keys").open("x", &sealed, end).is_some());
+            }
+        }
     }
 
     #[test]

@@ -175,6 +175,21 @@ fn requests_for_missing_files_and_refused_requests_lead_to_bans() {
 }
 
 #[test]
+fn a_busy_route_bans_no_client() {
+    // Only the limit of a client is the client's fault, and not the limit of the route as a whole.
+    for (key, expected) in [("{client.ip}", 1), ("all", 0)] {
+        let keys = format!("limit = {{ rate = \"1/h\", key = \"{key}\" }}");
+        let server = Running::start(folder(), &text(FORWARDED, "refused = \"5/1m\"", &keys));
+        let mut client = server.connect();
+        assert_eq!(client.fetch("GET /", &[&from(ATTACKER)]).status, 200, "{key}");
+        for _ in 0..5 {
+            assert_eq!(client.fetch("GET /", &[&from(ATTACKER)]).status, 429, "{key}");
+        }
+        assert_eq!(bans(&server).total, expected, "{key}");
+    }
+}
+
+#[test]
 fn a_dry_run_bans_nobody() {
     let server = Running::start(folder(), &text(FORWARDED, "not_found = \"2/1m\"\ndry_run = true", ""));
     let mut client = server.connect();

@@ -111,6 +111,30 @@ fn an_authority_admits_or_answers() {
 }
 
 #[test]
+fn an_authority_gets_the_url_that_the_nearest_proxy_reports() {
+    let authority = authority();
+    let server = Running::start(
+        folder(),
+        &format!(
+            "{SERVER}trusted_proxies = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
+             auth = {{ forward = \"{}/verify\" }}\n",
+            authority.url()
+        ),
+    );
+    // The client has written all but the last element.
+    let reported = [
+        "Cookie: session=ann",
+        "X-Forwarded-Proto: http, https",
+        "X-Forwarded-Host: evil.test, a.test",
+    ];
+    fetch(&server, "GET /a.txt", &reported, "");
+    let seen = authority.last();
+    assert_eq!(seen.field("X-Original-URL"), Some("https://a.test/a.txt"));
+    assert_eq!(seen.field("X-Forwarded-Proto"), Some("https"));
+    assert_eq!(seen.field("X-Forwarded-Host"), Some("a.test"));
+}
+
+#[test]
 fn clients_without_a_session_are_sent_to_the_login_page() {
     let authority = authority();
     let more = ", sign_in = \"https://login.test/start?rd={scheme}://{host}{target}&path={path}\"";

@@ -230,6 +230,24 @@ fn a_stop_closes_tunnels_orderly_within_its_timeout() {
 }
 
 #[test]
+fn a_stop_closes_tunnels_of_removed_addresses_in_its_own_time() {
+    let limits = "upgrade_drain = \"1h\"\nshutdown = \"1s\"";
+    let (server, mut peers) = start(limits);
+    let (mut client, mut peer) = open_tunnel(&server, &mut peers);
+    let moved = text(limits, "").replace("127.0.0.1:0", "127.0.0.2:0");
+    server.reload(&moved).expect("a reload");
+    // The tunnel has noticed that its address was removed.
+    client.send("up");
+    assert_eq!(read(&mut peer, 2), b"up");
+    let (server, _folder) = server.take();
+    let stopping = thread::spawn(move || server.stop());
+    client.assert_closed("a stop");
+    assert_eq!(rest(&mut peer), (Vec::new(), true));
+    drop(client);
+    assert!(stopping.join().expect("a stop"), "something was cut");
+}
+
+#[test]
 fn only_upgrade_requests_get_a_tunnel() {
     let (server, _peers) = start("");
     let none = "a page, requested protocol None";

@@ -35,8 +35,13 @@ fn start(authority: &Authority, text: &str) -> Running {
 
 /// Returns the `Alt-Svc` field of a response over TCP.
 fn alt_svc(authority: &Authority, server: &Running, name: &str) -> Option<String> {
+    alt_svc_at(authority, server.address(), name)
+}
+
+/// Returns the `Alt-Svc` field of a response over TCP at this address.
+fn alt_svc_at(authority: &Authority, address: SocketAddr, name: &str) -> Option<String> {
     let client = TlsClient::new(authority.roots(), name);
-    let mut client = client.client(server.address());
+    let mut client = client.client(address);
     client.send(format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n"));
     let response = client.response();
     assert_eq!(response.status, 200);
@@ -151,4 +156,20 @@ fn a_site_is_served_without_http3_if_its_udp_port_is_taken() {
     assert!(accepts(&authority, &server, "a.test"));
     let announced = format!("h3=\":{}\"; ma=86400", address.port());
     assert_eq!(alt_svc(&authority, &server, "a.test"), Some(announced));
+}
+
+#[test]
+fn a_reload_announces_http3_only_with_its_udp_port() {
+    let authority = Authority::new("root");
+    let server = start(&authority, &text("", ""));
+    let other = UdpSocket::bind(("127.0.0.9", 0)).expect("a socket");
+    let added = other.local_addr().expect("an address");
+    let with_added = text("", "").replace("https://127.0.0.1:0", &format!("https://{added}"));
+    server.reload(&with_added).expect("a valid configuration");
+    assert_eq!(alt_svc_at(&authority, added, "a.test").as_deref(), Some("clear"));
+    // The next reload opens the port, which is free by then.
+    drop(other);
+    server.reload(&with_added).expect("a valid configuration");
+    let announced = alt_svc_at(&authority, added, "a.test");
+    assert!(announced.is_some_and(|announced| announced.contains("h3=")));
 }

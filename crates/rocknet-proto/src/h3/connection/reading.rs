@@ -130,6 +130,9 @@ impl ServerConnection {
                 if stream.phase == Phase::AfterTrailers || stream.phase == Phase::Body && stream.is_connect {
                     return Err(ConnectionError::FrameUnexpected);
                 }
+                if stream.is_cancelled {
+                    return self.skip_trailers(id, header.length);
+                }
                 let max_size = section_max(context.limits);
                 match usize::try_from(header.length).ok().filter(|&length| length <= max_size) {
                     Some(remaining) => {
@@ -169,6 +172,7 @@ impl ServerConnection {
             return Ok(None);
         };
         stream.frame = OpenFrame::Skipped { remaining: length };
+        stream.is_cancelled = true;
         if stream.phase == Phase::Body {
             return self.reset(context, id, Malformed::TrailersTooLarge.into());
         }
@@ -178,6 +182,22 @@ impl ServerConnection {
             refusal,
             is_head: false,
         }))
+    }
+
+    /// Skips the trailers of a stream whose head was refused and cancelled. The client may have encoded them after it
+    /// received the Stream Cancellation, so a second one is queued. It has no effect if the client has encoded them
+    /// before.
+    #[cold]
+    fn skip_trailers(&mut self, id: StreamId, length: u64) -> ReadResult {
+        self.decoder.cancel(id.number());
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.phase = Phase::AfterTrailers;
+            stream.frame = match length {
+                0 => OpenFrame::None,
+                remaining => OpenFrame::Skipped { remaining },
+            };
+        }
+        Ok(None)
     }
 
     /// Decodes a complete field section. `rest` contains the bytes after it.

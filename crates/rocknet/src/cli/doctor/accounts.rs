@@ -9,6 +9,7 @@ use rocknet::gateway::accounts;
 use rocknet_config::model::{CertificateSource, Config, Settings, Site};
 use rocknet_io::privileges::{self, User};
 
+use super::access::quoted;
 use super::facts::DoctorFacts;
 use super::verdict::Check;
 
@@ -92,11 +93,11 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
 fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
     // An error is ignored, because the folder does not exist before the first start.
     let path = accounts::reachable(state, user).ok()??;
-    let (name, path) = (&user.name, path.display());
+    let (name, shown, word) = (&user.name, path.display(), quoted(&path));
     let found = format!(
-        "scripts of {name} can read or replace {path}: deny access to others (chmod go-rwx {path}), or name another `state`"
+        "scripts of {name} can read or replace {shown}: deny access to others (chmod go-rwx {word}), or name another `state`"
     );
-    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(&path))
+    Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(&shown))
 }
 
 /// Reports a key that the account can read or change, directly or through a group, or a folder above it in which the
@@ -104,15 +105,15 @@ fn check_state_folder(state: &Path, user: &User) -> Option<Check> {
 fn check_key(key: &Path, user: &User) -> Option<Check> {
     // An error is ignored, because a missing key is reported as an error of its site.
     let path = accounts::reachable(key, user).ok()??;
-    let (name, shown) = (&user.name, path.display());
+    let (name, shown, word) = (&user.name, path.display(), quoted(&path));
     let found = if path.is_file() {
         format!(
-            "scripts of {name} can read or change the private key {shown}: chmod go-rwx {shown}, or give it a group \
+            "scripts of {name} can read or change the private key {shown}: chmod go-rwx {word}, or give it a group \
              that {name} is not in"
         )
     } else {
         let key = key.display();
-        format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {shown}")
+        format!("scripts of {name} can replace the private key {key} in the folder {shown}: chmod go-w {word}")
     };
     Some(Check::bad(SUBJECT, "key-readable-by-scripts", found).place(&shown))
 }
@@ -139,4 +140,33 @@ fn key_files(site: &Site) -> impl Iterator<Item = &Path> {
     let to_upstreams =
         settings.filter_map(|settings: &Settings| Some(settings.proxy.as_ref()?.tls.client.as_ref()?.1.as_path()));
     own.iter().map(|files| files.key.as_path()).chain(to_upstreams)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_in_commands() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("a b");
+        let key = folder.join("it's.key");
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(&key, "").expect("a file");
+        let user = User::find("nobody").expect("an account");
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("permissions");
+        let found = |check: Option<Check>| check.expect("a finding").found;
+        let (shown, quoted_key) = (folder.display(), quoted(&key));
+        set(dir.path(), 0o755);
+        set(&folder, 0o755);
+        set(&key, 0o644);
+        let readable = format!("chmod go-rwx {quoted_key}");
+        assert!(found(check_key(&key, &user)).contains(&readable));
+        assert!(found(check_state_folder(&folder, &user)).contains(&readable));
+        set(&folder, 0o777);
+        assert!(found(check_key(&key, &user)).contains(&format!("chmod go-w '{shown}'")));
+    }
 }

@@ -21,8 +21,14 @@ const MAX_OFFSET: Duration = Duration::from_millis(250);
 /// Tolerance for the date of the program's own file, which another machine may have set.
 const FILE_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 
-/// The program that switches the time service of systemd on.
+/// The program that controls the time service of systemd.
 const TIMEDATECTL: &str = "/usr/bin/timedatectl";
+
+/// The time service of systemd.
+const TIMESYNCD: &str = "/usr/lib/systemd/systemd-timesyncd";
+
+/// Command that switches the time service on.
+const SWITCH_ON: &str = "sudo timedatectl set-ntp true";
 
 pub(super) fn check(_: &DoctorFacts<'_>) -> Vec<Check> {
     let built = env::current_exe()
@@ -46,7 +52,7 @@ fn check_date(now: SystemTime, built: SystemTime) -> Option<Check> {
     (now + FILE_TOLERANCE < built).then(|| {
         let found = "shows a time before this program was built, so certificates count as not valid yet: set the date, \
                      and switch the time service on";
-        with_command(Check::bad(SUBJECT, "clock-behind", found))
+        with_command(Check::bad(SUBJECT, "clock-behind", found), SWITCH_ON)
     })
 }
 
@@ -55,22 +61,27 @@ fn of_sync(sync: ClockSync) -> Check {
     if !sync.is_synchronized {
         let found = "not synchronized by a time service, so certificates and cookies expire too early or too late: \
                      install chrony or systemd-timesyncd, or let the host of the container keep the time";
-        return with_command(Check::fair(SUBJECT, "clock-not-synchronized", found));
+        return with_command(Check::fair(SUBJECT, "clock-not-synchronized", found), SWITCH_ON);
     }
     if sync.offset > MAX_OFFSET || sync.max_error > MAX_ERROR {
         let found = format!(
             "synchronized, but may be wrong by {}: check the servers of the time service",
             seconds(sync.offset.max(sync.max_error))
         );
-        return Check::fair(SUBJECT, "clock-inaccurate", found).command("timedatectl timesync-status");
+        let check = Check::fair(SUBJECT, "clock-inaccurate", found);
+        // The command fails with another time service, such as chrony.
+        return match Path::new(TIMESYNCD).exists() {
+            true => with_command(check, "timedatectl timesync-status"),
+            false => check,
+        };
     }
     Check::good(SUBJECT, format!("synchronized, offset {}", seconds(sync.offset)))
 }
 
-/// Adds the command that switches the time service on, if the system has it.
-fn with_command(check: Check) -> Check {
+/// Adds a command of `timedatectl`, if the system has it.
+fn with_command(check: Check, command: &str) -> Check {
     if Path::new(TIMEDATECTL).exists() {
-        check.command("sudo timedatectl set-ntp true")
+        check.command(command)
     } else {
         check
     }
@@ -95,7 +106,13 @@ mod tests {
             (sync(false, 0, 0), "clock-not-synchronized"),
             (sync(false, 0, 16_000), "clock-not-synchronized"),
         ] {
-            assert_eq!(of_sync(sync).code, code, "{sync:?}");
+            let check = of_sync(sync);
+            assert_eq!(check.code, code, "{sync:?}");
+            if let Some(command) = check.command {
+                let needs_service = command.contains("timesync-status");
+                assert!(Path::new(TIMEDATECTL).exists(), "{command}");
+                assert!(!needs_service || Path::new(TIMESYNCD).exists(), "{command}");
+            }
         }
     }
 

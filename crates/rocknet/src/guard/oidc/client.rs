@@ -163,8 +163,8 @@ impl OidcClient {
     ) -> Result<Vec<String>, SessionCookieError> {
         let (lifetime, idle) = self.times();
         let name = self.cookie_kind.session_name(is_secure);
-        let ring = self.keys.ring().ok_or(SessionCookieError::NoRandomNumbers)?;
-        self.keys.rotate_if_due(&ring, services);
+        let ring = self.keys.ring_for_sealing(services);
+        let ring = ring.ok_or(SessionCookieError::NoRandomNumbers)?;
         let sealed = ring.seal(&self.cookie_kind.context(&name), &session.to_bytes());
         let sealed = sealed.ok_or(SessionCookieError::NoRandomNumbers)?;
         let max_age = session
@@ -181,13 +181,18 @@ impl OidcClient {
     }
 
     /// Returns the `Set-Cookie` fields of a login that begins; `None` if the system has no random numbers.
-    pub fn login_cookies(&self, login: &PendingLogin, scope: &RequestScope<'_>) -> Option<Vec<String>> {
+    pub fn login_cookies(
+        &self,
+        login: &PendingLogin,
+        scope: &RequestScope<'_>,
+        services: &Rc<Services>,
+    ) -> Option<Vec<String>> {
         let name = self
             .cookie_kind
             .login_name(PendingLogin::label(&login.state)?, scope.is_secure);
         let sealed = self
             .keys
-            .ring()?
+            .ring_for_sealing(services)?
             .seal(&self.cookie_kind.context(&name), &login.to_bytes())?;
         let attributes = CookieScope {
             is_secure: scope.is_secure,

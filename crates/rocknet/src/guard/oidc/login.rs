@@ -49,8 +49,12 @@ pub(super) fn opens_window(request: &Request<'_>) -> bool {
 pub(super) fn begin(client: &Arc<OidcClient>, scope: &RequestScope<'_>, context: &GuardContext<'_>) -> Check {
     let redirect_uri = format!("{}{}", scope.origin, client.settings.callback);
     let target = values::origin_form(context.request);
-    let begun = PendingLogin::begin(redirect_uri, target, |label| client.has_login(label, scope), scope.now)
-        .and_then(|login| client.login_cookies(&login, scope).map(|cookies| (login, cookies)));
+    let begun = PendingLogin::begin(redirect_uri, target, |label| client.has_login(label, scope), scope.now).and_then(
+        |login| {
+            let cookies = client.login_cookies(&login, scope, context.services)?;
+            Some((login, cookies))
+        },
+    );
     let Some((login, cookies)) = begun else {
         client.logins.count(context.services, LoginOutcome::Error);
         return Check::Decided(Err(Box::new(fixed::error(Status::INTERNAL_SERVER_ERROR))));

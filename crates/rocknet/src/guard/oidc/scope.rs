@@ -24,12 +24,12 @@ impl<'a> RequestScope<'a> {
         let request = context.request;
         let reported = forwarded::is_trusted(server, context.peer)
             .then(|| forwarded::resolve(server, context.peer, request.fields));
-        let scheme = reported.as_ref().and_then(|info| info.proto.as_deref()).map(last);
+        let scheme = reported.as_ref().and_then(|info| info.proto.as_deref());
         let is_secure = match scheme {
             Some(scheme) => scheme.eq_ignore_ascii_case(b"https"),
             None => context.tls.is_some(),
         };
-        let host = reported.as_ref().and_then(|info| info.host.as_deref()).map(last);
+        let host = reported.as_ref().and_then(|info| info.host.as_deref());
         let host = std::str::from_utf8(host.unwrap_or(request.authority)).ok()?;
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         if host.is_empty() || !host.bytes().all(is_host) {
@@ -42,29 +42,5 @@ impl<'a> RequestScope<'a> {
             cookies: request.fields.get_all(KnownField::Cookie).collect(),
             now: context.services.clock.unix_ms() / 1000,
         })
-    }
-}
-
-/// Returns the last element of a list, which the nearest proxy has added. The client may have written the others.
-fn last(list: &[u8]) -> &[u8] {
-    let at = list.iter().rposition(|byte| *byte == b',').map_or(0, |at| at + 1);
-    list[at..].trim_ascii()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::last;
-
-    #[test]
-    fn the_nearest_proxy_counts() {
-        for (list, expected) in [
-            ("https", "https"),
-            ("http, https", "https"),
-            ("a,b , c ", "c"),
-            ("", ""),
-            ("a,", ""),
-        ] {
-            assert_eq!(last(list.as_bytes()), expected.as_bytes(), "{list}");
-        }
     }
 }

@@ -92,10 +92,9 @@ impl Connection {
     /// Returns true while the client may still read a response that it has acknowledged.
     pub(super) fn may_be_reading(&self, config: &WorkerConfig) -> bool {
         let worker = self.open.worker();
-        let grace = match worker.tunnel_close_grace() {
-            // No other worker or process has taken over, so the end must not be delayed. The server closes tunnels
-            // after `ticks`, and cuts their connections after as many ticks again. A client gets at most half of that
-            // second period.
+        let grace = match worker.tunnel_close_period() {
+            // The server closes tunnels after `ticks`, and cuts their connections after as many ticks again. A client
+            // gets at most half of that second period.
             Some(ticks) if worker.is_hurried() => config.ticks.linger.min(ticks / 2),
             _ => worker.wheel.ticks(READ_GRACE),
         };
