@@ -272,7 +272,8 @@ impl RequestContext {
         resumed.or_else(|| self.admitted_request.get().or(self.request.as_ref()))
     }
 
-    /// Calls `keep` with the values that guards keep, also those of the context with which the request was started again.
+    /// Calls `keep` with the values that guards keep, also those of the context with which the request was started
+    /// again.
     pub fn for_each_held(&self, mut keep: impl FnMut(&Rc<Held>)) {
         let mut next = Some(self);
         while let Some(context) = next {
