@@ -166,8 +166,8 @@ fn timeouts_and_refused_connections_are_distinguished() {
         }
     });
     for (upstream, status, hint) in [
-        (to(&silent), 504, "takes longer"),
-        (to(&dripping), 504, "takes longer"),
+        (to(&silent), 504, "did not begin its response within"),
+        (to(&dripping), 504, "did not begin its response within"),
         (
             "\"http://127.0.0.1:1\"".to_owned(),
             502,
