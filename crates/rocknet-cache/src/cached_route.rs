@@ -72,7 +72,7 @@ impl CachedRoute {
 
     /// Carries out the purges that a response of the handler demands, and removes the fields for this server. Must be
     /// called for each response of the handler. `is_secure`: true if the request came over TLS.
-    pub fn finish(&self, request: &Request<'_>, is_secure: bool, response: &mut Response) {
+    pub fn apply_control_fields(&self, request: &Request<'_>, is_secure: bool, response: &mut Response) {
         if self.settings.litespeed {
             let purges = litespeed::purges(&response.fields, &self.route.label.site, request, is_secure);
             if !purges.is_empty() {

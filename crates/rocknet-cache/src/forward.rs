@@ -165,8 +165,9 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
         && response.status == Status::NOT_MODIFIED
         && stale.is_other_than(&response.fields)
     {
-        // Such a 304 must not update the stored response. The request is repeated once, without validators.
-        cached.finish(&request, is_secure, &mut response);
+        // Such a 304 must not update the stored response. The request is repeated once, without validators. The purges
+        // that the 304 demands are carried out all the same.
+        cached.apply_control_fields(&request, is_secure, &mut response);
         let again = ForwardedRequest {
             leader,
             is_late: true,
@@ -204,7 +205,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
             storable::confirm(&cached, &facts, stale, &response, times, changes),
         )
     });
-    cached.finish(&request, is_secure, &mut response);
+    cached.apply_control_fields(&request, is_secure, &mut response);
     if let Some((stale, fresh)) = confirmed {
         let result = fresh
             .and_then(|fresh| store(&cached, key, &fresh, leader, changes, disk::moment(&services)).map(|()| fresh));
@@ -262,6 +263,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
             };
             let limits = FillLimits {
                 budget: Arc::clone(&cached.fills),
+                // The budget is that of all sites, so a small store of one site does not lower its limit.
                 all: cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE,
                 size: cached.settings.max_object,
                 deadline: services.wheel.deadline(),
@@ -347,7 +349,7 @@ fn store(
     };
     cached.memory.put(key, response, is_current)?;
     if let Some(disk) = cached.disk() {
-        // Checked again, because the resource may have been changed since it is in memory.
+        // Checked again, because the resource may have been changed after the response was put into memory.
         disk.put(key, response, moment, || is_current() && !cached.is_changed(response));
     }
     if let Some(leader) = leader {

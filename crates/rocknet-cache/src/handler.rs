@@ -79,7 +79,7 @@ impl Handler for CacheHandler {
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.counters.count(request.services, Counted::Bypass);
-                cached.finish(request.request, request.tls.is_some(), &mut response);
+                cached.apply_control_fields(request.request, request.tls.is_some(), &mut response);
                 add_status(&mut response, CacheStatus::forwarded(reason));
                 Some(response)
             }
@@ -87,7 +87,7 @@ impl Handler for CacheHandler {
                 let mut response = cached.inner.handle_now(request)?;
                 cached.invalidate(request, &response);
                 cached.counters.count(request.services, Counted::Bypass);
-                cached.finish(request.request, request.tls.is_some(), &mut response);
+                cached.apply_control_fields(request.request, request.tls.is_some(), &mut response);
                 add_status(&mut response, CacheStatus::forwarded(Forwarded::Method));
                 Some(response)
             }
@@ -347,7 +347,7 @@ fn finished(
 ) -> HandlerOutput {
     if let HandlerOutput::Response(response) = &mut output {
         cached.counters.count(services, Counted::Bypass);
-        cached.finish(request, is_secure, response);
+        cached.apply_control_fields(request, is_secure, response);
         add_status(response, status);
     }
     output

@@ -5,6 +5,8 @@
 //! send it (cache poisoning). A template of the configuration, such as `{host}{path}?page={query.page}`, takes the
 //! place of host and target.
 
+use std::cell::Cell;
+
 use rocknet_config::model::TrustedField;
 use rocknet_config::template::{Placeholder, Scope, Template, Values};
 use rocknet_handler::ExchangeRef;
@@ -28,10 +30,10 @@ pub const RULES: u32 = 1;
 /// A key. Most keys need no allocation.
 pub type Key = SmallVec<[u8; 256]>;
 
-/// Separates the parts of a key. No part contains it, because requests cannot.
+/// Separates the parts of a key. Targets and fields of requests cannot contain it.
 const SEPARATOR: u8 = 0;
 
-/// Ends a value in the text of a template. Fields of requests cannot contain it.
+/// Ends a value in the text of a template.
 const END_OF_VALUE: u8 = 1;
 
 /// Beginnings of the names of fields that can replace the host, scheme, target or method of a request in some
@@ -128,8 +130,8 @@ impl KeyTemplate {
     }
 }
 
-/// Returns the key of a request; `None` if it is too long, or if the handler may read another value in the request than
-/// the template. `template`: takes the place of host and target.
+/// Returns the key of a request; `None` if it is too long or ambiguous, or if the handler may read another value in the
+/// request than the template. `template`: takes the place of host and target.
 pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&KeyTemplate>) -> Option<Key> {
     let request = exchange.request;
     let is_secure = exchange.tls.is_some();
@@ -150,7 +152,8 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&K
             }
         }
         Some(template) if ambiguity::is_ambiguous(request, &template.template) => return None,
-        Some(template) => of_template(&mut key, template, exchange, route),
+        Some(template) if !of_template(&mut key, template, exchange, route) => return None,
+        Some(_) => {}
     }
     append_overrides(&mut key, request);
     if request.fields.contains(KnownField::Forwarded) {
@@ -160,8 +163,9 @@ pub fn of_request(exchange: &ExchangeRef<'_>, route: &Route, template: Option<&K
 }
 
 /// Appends the part that a template makes. The end of each value is marked, so that two values cannot be confused with
-/// a longer one.
-fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>, route: &Route) {
+/// a longer one. Returns false if a value contains such a mark or the separator, which is possible for names in
+/// certificates.
+fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>, route: &Route) -> bool {
     let id = RequestId::default();
     let values = RequestValues {
         services: exchange.services,
@@ -176,10 +180,12 @@ fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>
         status: None,
         upstream: None,
     };
-    let mut text = Vec::new();
+    let (mut text, is_ambiguous) = (Vec::new(), Cell::new(false));
     template.template.render(&values, &mut text, |value, out| {
-        // No part contains the separator.
-        out.extend(value.iter().filter(|byte| **byte != SEPARATOR));
+        if value.iter().any(|byte| [SEPARATOR, END_OF_VALUE].contains(byte)) {
+            is_ambiguous.set(true);
+        }
+        out.extend_from_slice(value);
         out.push(END_OF_VALUE);
     });
     key.extend_from_slice(route.label.site.as_bytes());
@@ -191,6 +197,7 @@ fn of_template(key: &mut Key, template: &KeyTemplate, exchange: &ExchangeRef<'_>
     key.extend_from_slice(&text);
     key.push(SEPARATOR);
     of_differences(key, exchange.request, &values, exchange.tls.is_some());
+    !is_ambiguous.get()
 }
 
 /// Appends the parts of the request that the handler gets in another form than the template, each after a mark. The

@@ -47,7 +47,8 @@ pub struct LimitId {
     pub key: Option<String>,
 }
 
-/// Identifies the guard of a route: site, pattern of the route, and settings.
+/// Identifies the guard that applies limits: the site, the pattern of the route in which the limits are written, and
+/// their settings. A route that inherits the limits of its site has the guard of the site.
 pub type GuardId = (Arc<str>, Arc<str>, String);
 
 /// Tables and counters of one limit. Only the table for its kind of amount is used.
@@ -115,8 +116,8 @@ impl LimitRegistry {
         state
     }
 
-    /// Returns the guard with this identity, or creates it. Routes that inherit the limits of their site share a guard,
-    /// so that a request that leads to several of these routes counts once.
+    /// Returns the guard with this identity, or creates it. Routes that inherit the limits of their site share
+    /// its guard, so that a request that leads to several of these routes counts once.
     pub fn guard(&self, id: GuardId, make: impl FnOnce() -> Arc<dyn Guard>) -> Arc<dyn Guard> {
         if let Some(guard) = lock(&self.guards).get(&id).and_then(Weak::upgrade) {
             return guard;

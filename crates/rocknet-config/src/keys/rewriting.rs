@@ -16,9 +16,9 @@ pub(super) const KEYS: &[Key] = &[
                 value: &Kind::Text("path or URL that replaces it"),
             },
         ]),
-        "Rewrites `Location`, `Content-Location` and `Refresh` of responses. By default, addresses at the server itself \
-         or at the `Host` of `headers` become paths of the site, and paths get the prefix of `strip`. A map adds pairs, \
-         which go first: the beginning of an address, which ends at a slash or at the end, and its replacement. The pair \
+        "Rewrites `Location`, `Content-Location` and `Refresh` of responses. By default, addresses of the upstream, \
+         or with the `Host` of `headers`, become paths of the site, and paths get the prefix of `strip`. A map adds pairs, \
+         which go first: the beginning of an address, and its replacement. A beginning matches whole segments of the path. The pair \
          with the longest beginning decides alone. `\"http://\" = \"https://\"` replaces the scheme alone. `false`: \
          nothing is rewritten.",
     )
@@ -52,7 +52,7 @@ pub(super) const KEYS: &[Key] = &[
                 value: &Kind::Text("domain that replaces it, or empty"),
             },
         ]),
-        "Rewrites `Domain` of cookies. By default, the name of the server itself and the `Host` of `headers` are \
+        "Rewrites `Domain` of cookies. By default, the name of the upstream and the `Host` of `headers` are \
          removed, so that the cookie belongs to the host of the site; a browser would refuse it otherwise. A map adds \
          pairs, which go first; an empty value removes `Domain`. `false`: nothing is rewritten.",
     )

@@ -86,8 +86,8 @@ impl RegexPattern {
             .build();
         match compiled {
             Ok(compiled) => {
-                // The name of a placeholder in braces is a template with a value. Any other name is an error
-                // or plain text.
+                // `{name}` is a placeholder if it parses as a template that is no constant text. The scope of the
+                // access log has the most placeholders.
                 let is_taken = |name: &&str| {
                     Template::parse(&format!("{{{name}}}"), Scope::Log).is_ok_and(|it| it.as_constant().is_none())
                 };

@@ -130,7 +130,8 @@ impl CacheThread {
             LoadOutcome::Lost => None,
         };
         let stored = self.entries.get(key).and_then(|state| state.stored.as_ref());
-        // Workers do not use a retired entry, for example one that was purged during the load.
+        // A retired entry, such as one that was purged during the load, is only sent to the workers that wait for it.
+        // No later lookup finds it.
         let is_usable = stored.is_some_and(|stored| !stored.entry.is_retired());
         if !is_usable || key.0 < self.oldest_tree {
             self.remove(key);
