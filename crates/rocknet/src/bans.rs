@@ -6,6 +6,7 @@
 //! address.rs   addresses and networks as text
 //! networks.rs  banned networks: those of files and those that operators have added
 //! list_files.rs  the files of `ban.files`, which are read again when they change
+//! persistence.rs  loads and writes the bans, and passes them on in an upgrade
 //! store.rs     the file in the state folder that keeps bans across restarts
 //! ban_file.rs  the format of the store and of the file with passed bans
 //! logins.rs    logins in progress, which count as failed until they succeed
@@ -27,13 +28,13 @@ mod logins;
 mod networks;
 mod offence;
 mod operators;
+mod persistence;
 mod report;
 mod rules;
 mod store;
 mod transfer;
 
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -41,7 +42,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rocknet_config::client_ranges::client_network;
 use rocknet_config::model::Config;
 use rocknet_control::text;
-use rocknet_limit::bans::{BanTable, MAX_BANS};
+use rocknet_limit::bans::BanTable;
 use rocknet_limit::offenders::Offenders;
 use rocknet_limit::{Budget, KeySeed, RateTable, Taken};
 use tracing::Level;
@@ -159,47 +160,6 @@ impl Bans {
             }
         }
         Ok(())
-    }
-
-    /// Loads the bans that an earlier process has stored in the state folder, and stores them there from now on. A
-    /// second call does nothing. `takes_over`: true if this process takes over from another one.
-    pub fn open_store(&self, folder: &Path, takes_over: bool) {
-        let mut store = lock(&self.store);
-        if store.is_some() {
-            return;
-        }
-        let now = unix_s();
-        let (opened, stored) = Store::open(folder, takes_over);
-        *store = Some(opened);
-        drop(store);
-        self.insert_stored(stored, now);
-        self.clients.forget(now);
-        let active = self.clients.active(now) + lock(&self.added).len();
-        if active > 0 {
-            tracing::info!("{active} bans continue");
-        }
-        // The thread examines from now on whether a predecessor passes bans.
-        self.wake_keeper();
-    }
-
-    /// Adds bans of a file, unless a client has a longer one. Returns their number.
-    fn insert_stored(&self, stored: Stored, now: u64) -> usize {
-        let clients = stored.clients.into_iter();
-        let clients = clients
-            .filter(|(client, ban)| self.clients.insert_longer(*client, ban.clone(), now))
-            .count();
-        let mut added = lock(&self.added);
-        let before = added.len();
-        for network in stored.networks {
-            let is_known = added.iter().any(|other| other.network == network.network);
-            if network.is_active(now) && !is_known && added.len() < MAX_ADDED {
-                added.push(network);
-            }
-        }
-        let networks = added.len() - before;
-        drop(added);
-        self.rebuild_networks(now);
-        clients + networks
     }
 
     /// Returns true if there is or was a ban, so that clients have to be looked up.
@@ -327,68 +287,12 @@ impl Bans {
         }
     }
 
-    /// Adds the bans that old processes have passed. Returns true while more can follow soon.
-    fn take_passed(&self, now: u64) -> bool {
-        let mut store = lock(&self.store);
-        let Some(opened) = &mut *store else { return false };
-        let (passed, continues) = (opened.take_passed(), opened.has_predecessor());
-        drop(store);
-        if !passed.is_empty() {
-            let added = self.insert_stored(passed, now);
-            tracing::info!("{added} bans of an old process continue");
-        }
-        continues
-    }
-
-    /// Writes the store. An error is logged, because the bans last in any case until the server stops.
-    fn save(&self) {
-        let mut store = lock(&self.store);
-        let Some(opened) = &mut *store else { return };
-        self.is_dirty.store(false, Ordering::Relaxed);
-        let unwritten = std::mem::take(&mut *lock(&self.unwritten));
-        // A worker that removes ended bans needs the lock of `added`, and must not wait for the disk.
-        let added = lock(&self.added).clone();
-        if !opened.write(&self.clients.all(), &added, &unwritten) {
-            // The next periodic work tries again.
-            lock(&self.unwritten).add(&unwritten);
-            self.is_dirty.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Writes the store if it lacks the latest bans. Called before the new process of an upgrade reads it.
-    pub fn flush(&self) {
-        if self.is_dirty.load(Ordering::Relaxed) {
-            self.save();
-        }
-    }
-
-    /// Passes further bans to the process that has taken over.
-    pub fn begin_passing(&self) {
-        if let Some(store) = &mut *lock(&self.store) {
-            store.begin_passing();
-        }
-        self.is_dirty.store(true, Ordering::Relaxed);
-        self.wake_keeper();
-    }
-
     /// Ends the thread, and writes the store. Returns false if the thread has not ended by `deadline`.
     pub fn stop(&self, deadline: Instant) -> bool {
         let keeper = lock(&self.keeper).take();
         let has_ended = keeper.is_none_or(|keeper| keeper.stop(deadline));
         self.flush();
         has_ended
-    }
-
-    /// Notes that the store lacks a new ban. `add` adds the ban to those that are unwritten.
-    fn changed(&self, add: impl FnOnce(&mut Stored)) {
-        let mut unwritten = lock(&self.unwritten);
-        // Without a store, or if it cannot be written, no more bans are kept than there can be.
-        if unwritten.clients.len() < MAX_BANS {
-            add(&mut unwritten);
-        }
-        drop(unwritten);
-        self.is_dirty.store(true, Ordering::Relaxed);
-        self.wake_keeper();
     }
 
     fn wake_keeper(&self) {
