@@ -210,9 +210,13 @@ impl Worker {
     pub fn begin_drain(&self, within: Duration) {
         let period = self.wheel.ticks(within / TUNNEL_GRACE_DIVISOR);
         let close_at = self.wheel.now().after(period);
-        if !self.stopping.replace(true) || self.tunnel_close_at.get().is_later(close_at) {
-            self.tunnel_close_period.set(period);
+        let is_first = !self.stopping.replace(true);
+        if is_first || self.tunnel_close_at.get().is_later(close_at) {
             self.tunnel_close_at.set(close_at);
+        }
+        // Late in a long drain, the tunnels are closed already, but a shorter stop still shortens the period.
+        if is_first || period < self.tunnel_close_period.get() {
+            self.tunnel_close_period.set(period);
         }
         self.wake_connections();
     }

@@ -17,9 +17,9 @@ pub(super) const KEYS: &[Key] = &[
             },
         ]),
         "Rewrites `Location`, `Content-Location` and `Refresh` of responses. By default, addresses of the upstream, \
-         or with the `Host` of `headers`, become paths of the site, and paths get the prefix of `strip`. A map adds pairs, \
-         which go first: the beginning of an address, and its replacement. A beginning matches whole segments of the path. The pair \
-         with the longest beginning decides alone. `\"http://\" = \"https://\"` replaces the scheme alone. `false`: \
+         or with the `Host` of `headers`, become paths of the site, and paths get the prefix of `strip`. A map adds \
+         pairs, which go first: the beginning of an address, and its replacement. A beginning matches whole segments of \
+         the path. The pair with the longest beginning decides alone. `\"http://\" = \"https://\"` replaces the scheme alone. `false`: \
          nothing is rewritten.",
     )
     .sets(&[Target::Proxy(bound!(render: |proxy, _| rendered(&proxy.redirects)))])

@@ -29,6 +29,8 @@ impl Bans {
             ));
         }
         let now = unix_s();
+        // A server without `[ban]` has no thread that takes them.
+        self.take_passed(now);
         let until = match time.unwrap_or_else(|| rules.default_time()) {
             Duration::ZERO => FOREVER,
             time => now.saturating_add(time.as_secs().max(1)),
@@ -82,6 +84,7 @@ impl Bans {
     pub fn lift(&self, target: &str) -> Result<(String, bool), String> {
         let network = address::parse(target)?;
         let now = unix_s();
+        self.take_passed(now);
         let (lifted, is_lifted) = match address::client_of(network) {
             Some(client) => {
                 // The counted offences are forgotten (0: the bucket is full). Otherwise the next offence would lead to

@@ -19,10 +19,11 @@ impl Bans {
         }
         let now = unix_s();
         let (opened, stored) = Store::open(folder, takes_over);
-        *store = Some(opened);
-        drop(store);
+        // Nothing is written before the bans of the file are in memory, because the lock of the store is held.
         self.insert_stored(stored, now);
         self.clients.forget(now);
+        *store = Some(opened);
+        drop(store);
         let active = self.clients.active(now) + lock(&self.added).len();
         if active > 0 {
             tracing::info!("{active} bans continue");
@@ -31,7 +32,8 @@ impl Bans {
         self.wake_keeper();
     }
 
-    /// Adds bans of a file, unless a client has a longer one. Returns their number.
+    /// Adds bans of a file. A longer ban of a client, and any ban of a network, takes precedence. Returns the number of
+    /// the bans added.
     fn insert_stored(&self, stored: Stored, now: u64) -> usize {
         let clients = stored.clients.into_iter();
         let clients = clients
@@ -55,13 +57,16 @@ impl Bans {
     pub(super) fn take_passed(&self, now: u64) -> bool {
         let mut store = lock(&self.store);
         let Some(opened) = &mut *store else { return false };
-        let (passed, continues) = (opened.take_passed(), opened.has_predecessor());
-        drop(store);
-        if !passed.is_empty() {
-            let added = self.insert_stored(passed, now);
+        let passed = opened.take_passed();
+        // Nothing else is written before the bans are in memory, because the lock of the store is held.
+        let added = match passed.is_empty() {
+            true => 0,
+            false => self.insert_stored(passed, now),
+        };
+        if added > 0 {
             tracing::info!("{added} bans of an old process continue");
         }
-        continues
+        opened.has_predecessor()
     }
 
     /// Writes the store. An error is logged, because the bans last in any case until the server stops.
@@ -86,6 +91,12 @@ impl Bans {
         }
     }
 
+    /// Writes the store again after an upgrade has failed. Until then, the new process owned the file.
+    pub fn take_back(&self) {
+        self.is_dirty.store(true, Ordering::Relaxed);
+        self.wake_keeper();
+    }
+
     /// Passes further bans to the process that has taken over.
     pub fn begin_passing(&self) {
         if let Some(store) = &mut *lock(&self.store) {
@@ -99,7 +110,7 @@ impl Bans {
     pub(super) fn changed(&self, add: impl FnOnce(&mut Stored)) {
         let mut unwritten = lock(&self.unwritten);
         // Without a store, or if it cannot be written, no more bans are kept than there can be.
-        if unwritten.clients.len() < MAX_BANS {
+        if unwritten.clients.len() + unwritten.networks.len() < MAX_BANS {
             add(&mut unwritten);
         }
         drop(unwritten);

@@ -4,6 +4,7 @@
 //! serves. From then on, the old process writes its new bans to a second file, from which the owner takes them.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -65,7 +66,7 @@ impl Store {
         // A server without bans needs no folder for the lock.
         let is_needed = takes_over || store.storage.path().join(FOLDER).exists();
         // If another process holds the lock for too long, the files are used without it.
-        let _lock = is_needed.then(|| store.lock());
+        let _lock = is_needed.then(|| store.lock().ok());
         let mut stored = match ban_file::read(&store.path(), MAX_FILE_BYTES) {
             Ok(text) => {
                 ban_file::writer(&text).clone_into(&mut store.known);
@@ -78,7 +79,7 @@ impl Store {
                     Ok(()) => format!("it was renamed to {}", kept.display()),
                     Err(error) => format!("it will be replaced, because it cannot be renamed: {error}"),
                 };
-                store.fail(&format!("cannot be read: {error}; {renamed}"));
+                store.fail(FILE, &format!("cannot be read: {error}; {renamed}"));
                 Stored::default()
             }
         };
@@ -109,10 +110,12 @@ impl Store {
         if self.has_successor || !self.storage.path().join(PASSED).exists() {
             return Stored::default();
         }
-        let Some(_lock) = self.lock() else {
+        let Ok(_lock) = self.lock() else {
             return Stored::default();
         };
-        let text = ban_file::read(&self.path(), MAX_FILE_BYTES).unwrap_or_default();
+        let Ok(text) = ban_file::read(&self.path(), MAX_FILE_BYTES) else {
+            return Stored::default();
+        };
         if self.is_owned_by_other(ban_file::writer(&text)) {
             return Stored::default();
         }
@@ -140,8 +143,8 @@ impl Store {
         if is_superfluous {
             return true;
         }
-        let Some(_lock) = self.lock() else {
-            self.fail("cannot be written, because another process holds its lock");
+        let Ok(_lock) = self.lock() else {
+            self.fail(FILE, "cannot be written, because another process holds its lock");
             return false;
         };
         if self.has_successor || self.is_owned_by_other(&self.owner()) {
@@ -161,7 +164,10 @@ impl Store {
             }
             Err(error) => {
                 if !(clients.is_empty() && networks.is_empty()) {
-                    self.fail(&format!("cannot be written, so a restart lifts the bans: {error}"));
+                    self.fail(
+                        FILE,
+                        &format!("cannot be written, so a restart lifts the bans: {error}"),
+                    );
                 }
                 false
             }
@@ -181,14 +187,15 @@ impl Store {
         all.add(bans);
         let text = ban_file::render(&self.own_name, &all.clients, &all.networks);
         let written = self.storage.write(PASSED, text.as_bytes(), Access::Owner);
-        if let Err(error) = &written {
-            let path = self.storage.path().join(PASSED);
-            tracing::warn!(
-                "the new process does not get all bans, because {} cannot be written: {error}",
-                path.display()
-            );
+        match written {
+            Ok(()) => self.has_failed = false,
+            Err(error) => {
+                let what = format!("cannot be written, so the new process does not get all bans: {error}");
+                self.fail(PASSED, &what);
+                return false;
+            }
         }
-        written.is_ok()
+        true
     }
 
     /// Returns the passed bans. An unreadable file counts as empty.
@@ -218,20 +225,28 @@ impl Store {
         owner != self.known && ban_file::process_of(owner).is_some_and(is_running)
     }
 
-    /// Waits for the lock of the file. Returns `None` if another process holds it for too long, or after an error.
-    fn lock(&self) -> Option<Lock> {
+    /// Waits for the lock of the file. Returns `None` if the file system has no locks or cannot be written, which the
+    /// caller notices when it writes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `WouldBlock` if another process holds the lock for too long.
+    fn lock(&self) -> io::Result<Option<Lock>> {
         let until = Instant::now() + LOCK_WAIT;
         loop {
             match self.storage.lock(FILE) {
                 Ok(None) if Instant::now() < until => thread::sleep(LOCK_PAUSE),
-                result => return result.ok().flatten(),
+                Ok(None) => return Err(io::ErrorKind::WouldBlock.into()),
+                Ok(lock) => return Ok(lock),
+                Err(_) => return Ok(None),
             }
         }
     }
 
-    fn fail(&mut self, what: &str) {
+    /// Logs the failure of a file, once until a write succeeds.
+    fn fail(&mut self, file: &str, what: &str) {
         if !std::mem::replace(&mut self.has_failed, true) {
-            tracing::warn!("the file {} {what}", self.path().display());
+            tracing::warn!("the file {} {what}", self.storage.path().join(file).display());
         }
     }
 }
@@ -351,24 +366,32 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_another_process_delays_a_write() {
+    fn a_write_waits_for_the_lock_of_another_process() {
         let folder = tempfile::tempdir().unwrap();
         let all = bans();
         let (mut store, _) = open(folder.path());
         assert!(store.write(&all.clients, &[], &Stored::default()));
-        let lock = store.storage.lock(FILE).unwrap().unwrap();
-        let blocked = thread::scope(|scope| {
+        let other = FileStorage::new(folder.path());
+        let lock = other.lock(FILE).unwrap().unwrap();
+        assert!(!store.write(&[], &all.networks, &Stored::default()));
+        let is_written = thread::scope(|scope| {
             let writer = scope.spawn(|| store.write(&[], &all.networks, &Stored::default()));
-            while !writer.is_finished() {
-                thread::yield_now();
-            }
+            drop(lock);
             writer.join().unwrap()
         });
-        assert!(!blocked);
-        drop(lock);
-        assert_eq!(open(folder.path()).1.clients, all.clients);
-        assert!(store.write(&[], &all.networks, &Stored::default()));
+        assert!(is_written);
         assert_eq!(open(folder.path()).1.networks, all.networks);
+    }
+
+    #[test]
+    fn the_lock_is_not_needed_where_none_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = bans();
+        let (mut store, _) = open(folder.path());
+        // A folder takes the place of the lock file.
+        fs::create_dir_all(folder.path().join("bans/bans.lock")).unwrap();
+        assert!(store.write(&all.clients, &[], &Stored::default()));
+        assert_eq!(open(folder.path()).1.clients, all.clients);
     }
 
     #[test]

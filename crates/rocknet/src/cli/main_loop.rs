@@ -314,6 +314,7 @@ impl MainLoop {
         // `&[]`: the workers of all addresses read their UDP sockets again.
         server.receive_quic(true, &[]);
         server.certificates().sessions.open();
+        server.registries().bans.take_back();
     }
 
     /// Leaves the socket files to a process that takes over, or takes them back if `leaves` is false.

@@ -113,7 +113,7 @@ impl CookieKeys {
             false => Some(ring),
         });
         // `load` stores the new key, unless another process has stored one.
-        let rotated = match storage.map(|storage| load(&storage, next.as_deref(), now)) {
+        let rotated = match storage.map(|storage| load(&storage, next.as_ref(), now)) {
             Some(Ok(stored)) => stored,
             Some(Err(error)) => {
                 tracing::warn!(
@@ -140,7 +140,7 @@ impl CookieKeys {
 /// Reads the stored keys. If the newest one is too old, it is replaced. If there are no keys, or if they are damaged,
 /// new ones are stored. `next`: ring whose newest key is stored then; `None`: a new key. `None` if the system has no
 /// random numbers.
-fn load(storage: &FileStorage, next: Option<&KeyRing>, now: u64) -> std::io::Result<Option<Arc<KeyRing>>> {
+fn load(storage: &FileStorage, next: Option<&Arc<KeyRing>>, now: u64) -> std::io::Result<Option<Arc<KeyRing>>> {
     let stored = storage.read(ITEM)?;
     let ring = stored.as_deref().and_then(KeyRing::parse);
     if stored.is_some() && ring.is_none() {
@@ -150,17 +150,17 @@ fn load(storage: &FileStorage, next: Option<&KeyRing>, now: u64) -> std::io::Res
         Some(ring) if !ring.is_rotation_due(now) => Ok(Some(Arc::new(ring))),
         Some(ring) => {
             let added = next.map_or_else(|| ring.rotated(now), |next| ring.with_newest_of(next, now));
-            store(storage, added)
+            store(storage, added.map(Arc::new))
         }
-        None => store(storage, KeyRing::random(now)),
+        None => store(storage, next.cloned().or_else(|| KeyRing::random(now).map(Arc::new))),
     }
 }
 
-fn store(storage: &FileStorage, ring: Option<KeyRing>) -> std::io::Result<Option<Arc<KeyRing>>> {
+fn store(storage: &FileStorage, ring: Option<Arc<KeyRing>>) -> std::io::Result<Option<Arc<KeyRing>>> {
     if let Some(ring) = &ring {
         storage.write(ITEM, &ring.to_stored(), Access::Owner)?;
     }
-    Ok(ring.map(Arc::new))
+    Ok(ring)
 }
 
 /// Returns the Unix time in seconds.

@@ -231,7 +231,7 @@ fn a_stop_closes_tunnels_orderly_within_its_timeout() {
 
 #[test]
 fn a_stop_closes_tunnels_of_removed_addresses_in_its_own_time() {
-    let limits = "upgrade_drain = \"1h\"\nshutdown = \"1s\"";
+    let limits = "upgrade_drain = \"1h\"\nshutdown = \"3s\"";
     let (server, mut peers) = start(limits);
     let (mut client, mut peer) = open_tunnel(&server, &mut peers);
     let moved = text(limits, "").replace("127.0.0.1:0", "127.0.0.2:0");

@@ -24,8 +24,8 @@ const FILE_TOLERANCE: Duration = Duration::from_secs(24 * 3600);
 /// The program that controls the time service of systemd.
 const TIMEDATECTL: &str = "/usr/bin/timedatectl";
 
-/// The time service of systemd.
-const TIMESYNCD: &str = "/usr/lib/systemd/systemd-timesyncd";
+/// Folder that exists while the time service of systemd runs.
+const TIMESYNCD: &str = "/run/systemd/timesync";
 
 /// Command that switches the time service on.
 const SWITCH_ON: &str = "sudo timedatectl set-ntp true";
