@@ -64,7 +64,7 @@ impl Bans {
             false => self.insert_stored(passed, now),
         };
         if added > 0 {
-            tracing::info!("{added} bans of an old process continue");
+            tracing::info!("bans of old processes continue: {added}");
         }
         opened.has_predecessor()
     }
