@@ -4,6 +4,7 @@ mod access;
 mod back_end;
 mod global;
 mod log;
+mod named;
 mod response;
 mod unneeded;
 
@@ -18,6 +19,7 @@ use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::Upstreams;
 use super::{cache, limit, params};
+use named::EffectiveAccess;
 
 /// Level of the configuration that contains a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +56,10 @@ pub(super) struct Scope<'a> {
     auth: (Option<&'a Directive>, Option<&'a Directive>),
     /// The directive `auth_request`, if it is off or `forward_auth` has added an authority to its arguments.
     forward: Option<&'a Directive>,
-    /// Directives of access control and authentication in the named location to which `try_files` leads.
-    named: Vec<&'a Directive>,
+    /// The named location to which `try_files` leads, and its directives of access control and authentication.
+    named: Option<(&'a Directive, Vec<&'a Directive>)>,
+    /// Access control without that of a named location. Set by [`Scope::finish`].
+    effective: EffectiveAccess<'a>,
     /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by
     /// [`Scope::finish`].
     authentication: (bool, bool),
@@ -90,7 +94,8 @@ impl<'a> Scope<'a> {
             hidden: Vec::new(),
             auth: (None, None),
             forward: None,
-            named: Vec::new(),
+            named: None,
+            effective: EffectiveAccess::default(),
             authentication: (false, false),
             is_any_enough: false,
             globals: Vec::new(),

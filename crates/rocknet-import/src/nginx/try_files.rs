@@ -121,7 +121,7 @@ fn named_location<'a>(
         return scope.notes.skip(directive, "there is no such location in this file");
     };
     let mut has_pass = false;
-    scope.read_named(|scope| has_pass = read_named(location, scope, upstreams));
+    scope.read_named(location, |scope| has_pass = read_named(location, scope, upstreams));
     if has_pass {
         let message = "every request goes to the application: RockNet does not look for a file first; write a route \
              with `proxy = false` and `root` for each folder of files";

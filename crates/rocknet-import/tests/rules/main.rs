@@ -6,6 +6,7 @@ mod caddy;
 mod caddy_auth;
 mod forward_auth;
 mod hosts;
+mod named_locations;
 mod nginx;
 mod nginx_refusals;
 mod nginx_servers;
