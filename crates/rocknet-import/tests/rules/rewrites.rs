@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, Note, NoteKind, import};
 
-use crate::support::{has_note, rules, translated_apache};
+use crate::support::{has, has_note, rules, translated_apache, translated_nginx};
 
 /// Translates an `.htaccess` with these rules.
 fn translated_folder(rules: &str) -> Import {
@@ -73,4 +73,33 @@ fn a_host_excepts_no_path_without_a_slash() {
         "{}",
         import.toml
     );
+}
+
+#[test]
+fn one_name_is_no_prefix() {
+    let import = translated_folder("RewriteRule ^[^/]+$ - [L]\nRewriteRule ^ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["unless = { path = '~^/[^/]+$' }; respond = 403; resolved = true"],
+        "{}",
+        import.toml
+    );
+    let import = translated_folder("RewriteRule ^[^/]+\\.php(/|$) - [F]");
+    assert_eq!(
+        rules(&import),
+        ["path = '~^/[^/]+\\\\.php(/|$)'; respond = 403; resolved = true"]
+    );
+    for (location, expected) in [
+        (
+            "^/pub/[^/]+$ { allow all; }",
+            "route.\"~^/pub/[^/]+$\"]\nallow = \"all\"",
+        ),
+        (
+            "^/sites/[^/]+/private/ { deny all; }",
+            "path = \"~^/sites/[^/]+/private/\"\nrespond = 403",
+        ),
+    ] {
+        let import = translated_nginx(&format!("deny all; location ~ {location}"));
+        has(&import, expected);
+    }
 }
