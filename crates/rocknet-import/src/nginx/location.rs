@@ -123,8 +123,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
     for LocationRoute { settings, line, .. } in &mut routes {
-        restore(settings, &root, &base);
+        // Values of `restore` are no lists of the location, so they cancel nothing.
         settings.cancel_inherited_lists(&base, *line);
+        restore(settings, &root, &base);
         settings.cancel_inherited_lists(&root, *line);
     }
     let mut inherited = access_of(&base);

@@ -8,6 +8,7 @@ mod forward_auth;
 mod hosts;
 mod named_locations;
 mod nginx;
+mod nginx_lists;
 mod nginx_refusals;
 mod nginx_servers;
 mod redirects;

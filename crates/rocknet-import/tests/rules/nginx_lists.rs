@@ -1,0 +1,125 @@
+//! Tests of `allow`, `deny` and `satisfy` of nginx, and of what levels inherit of them.
+
+use rocknet_import::Import;
+
+use crate::support::translated_nginx;
+
+const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
+
+#[test]
+fn passwords_or_addresses_are_translated_nginx() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    for (lists, expected) in [
+        ("allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""][..]),
+        (
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &["allow = \"10.0.0.0/8\"", "deny = \"10.0.0.1\""],
+        ),
+        // Without `deny all`, the other clients need a password, too.
+        ("allow 10.0.0.0/8;", &["allow = \"10.0.0.0/8\""]),
+        // Every client needs a password, and a denied one too.
+        ("deny all;", &["allow = \"all\""]),
+        ("deny 10.0.0.1;", &["allow = \"all\""]),
+        // Only a denied client needs a password.
+        ("allow all;", &[EVERY_CLIENT]),
+        ("allow 10.0.0.1; allow all; deny all;", &[EVERY_CLIENT]),
+        ("deny 10.0.0.1; allow all;", &[EVERY_CLIENT, "deny = \"10.0.0.1\""]),
+        // The exception closes the site.
+        ("allow 10.0.0.1; deny 10.0.0.0/8; allow all;", &["deny = \"all\""]),
+    ] {
+        let import = translated_nginx(&format!("satisfy any; {lists} {auth}"));
+        for line in expected.iter().chain(&["satisfy = \"any\""]) {
+            assert!(import.toml.contains(line), "{lists}: {line}\n{}", import.toml);
+        }
+        let count = ["\nallow", "\ndeny"]
+            .map(|key| import.toml.matches(key).count())
+            .iter()
+            .sum::<usize>();
+        assert_eq!(count, expected.len(), "{lists}: {}", import.toml);
+    }
+}
+
+#[test]
+fn a_location_may_need_no_password_by_the_lists_of_its_server() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    // Directives of the server and of the location, and the settings of its route.
+    for (server, location, expected) in [
+        (
+            "satisfy any; allow all;",
+            auth,
+            &[EVERY_CLIENT, "auth = { realm = \"x\", file = \"/u\" }"][..],
+        ),
+        (
+            "satisfy any; deny 10.0.0.1; allow all;",
+            auth,
+            &[
+                EVERY_CLIENT,
+                "deny = \"10.0.0.1\"",
+                "auth = { realm = \"x\", file = \"/u\" }",
+            ],
+        ),
+        (&*format!("satisfy any; {auth}"), "allow all;", &[EVERY_CLIENT]),
+        (
+            &format!("allow all; {auth}"),
+            "satisfy any;",
+            &[EVERY_CLIENT, "satisfy = \"any\""],
+        ),
+        (
+            &format!("satisfy any; allow all; {auth}"),
+            "satisfy all;",
+            &["allow = \"all\"", "satisfy = \"all\""],
+        ),
+        (
+            &format!("satisfy any; allow all; {auth}"),
+            "auth_basic off;",
+            &["allow = \"all\"", "auth = false"],
+        ),
+        // The server stays closed, because its password file is not known.
+        ("satisfy any; auth_basic x;", "allow all;", &["deny = \"all\""]),
+    ] {
+        let import = translated_nginx(&format!("{server} location /x/ {{ {location} }}"));
+        let (_, route) = import.toml.split_once("route.\"/x/*\"]\n").unwrap();
+        let lines: Vec<&str> = route.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines, expected, "{server} {location}: {}", import.toml);
+    }
+}
+
+/// Returns the lines of access control of a table, such as `route."/x/*"]`.
+fn access_of<'i>(import: &'i Import, table: &str) -> Vec<&'i str> {
+    let (_, lines) = import.toml.split_once(&format!("{table}\n")).expect(table);
+    let is_access = |line: &&str| ["allow", "deny", "auth", "satisfy"].contains(&line.split(' ').next().unwrap_or(""));
+    lines
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(is_access)
+        .collect()
+}
+
+#[test]
+fn a_location_without_lists_has_those_of_its_server() {
+    // Directives of the server and of `location /`, and the access control of another location.
+    for (server, root, expected) in [
+        (
+            "deny 203.0.113.5;",
+            "allow 10.0.0.0/8; deny all;",
+            &["allow = \"all\""][..],
+        ),
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1; allow all;",
+            &["deny = []"],
+        ),
+        ("deny all;", "allow 10.0.0.0/8; deny all;", &["allow = \"all\""]),
+        ("", "allow 10.0.0.0/8; deny all;", &["allow = \"all\""]),
+    ] {
+        let import = translated_nginx(&format!(
+            "{server} location / {{ {root} }} location /x/ {{ expires 1d; }}"
+        ));
+        assert_eq!(
+            access_of(&import, "route.\"/x/*\"]"),
+            expected,
+            "{server} {root}: {}",
+            import.toml
+        );
+    }
+}
