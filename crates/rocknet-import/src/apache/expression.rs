@@ -23,7 +23,9 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
                 format!(".{alternative}")
             }
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
-                Some(rest) => (format!("^{base}/"), rest),
+                Some(after) if is_in_folder || begins(after, is_name) => (format!("^{base}/"), after),
+                // In `^/?.*/a`, the slash may be missing, because `/a` begins with it.
+                Some(_) => ("^".to_owned(), rest),
                 // The expression is one for the whole path already.
                 None if begins(rest, is_slash) || !is_in_folder && !begins(rest, is_name) => ("^".to_owned(), rest),
                 None => (format!("^{base}/"), rest),
@@ -186,6 +188,12 @@ mod tests {
             ("^\\/a|^(a?/b)", "^\\/a|^(a?/b)", true),
             ("^(a)?/b|^(a|/b)", "^(a)?/b|^(a|/b)", true),
             ("^/?a", "^/a", true),
+            ("^/?(a|b)", "^/(a|b)", true),
+            // The slash may be the first one of the rest.
+            ("^/?.*/a", "^/?.*/a", true),
+            ("^/?(.*)/a", "^/?(.*)/a", true),
+            ("^/?/a", "^/?/a", true),
+            ("^/?[^a]", "^/?[^a]", true),
             // Apache never matches these.
             ("^a", "^/a", false),
             ("^$", "^/$", false),

@@ -103,3 +103,17 @@ fn one_name_is_no_prefix() {
         has(&import, expected);
     }
 }
+
+#[test]
+fn the_first_slash_of_a_host_may_belong_to_the_rest() {
+    for (expression, expected) in [
+        (
+            "^/?.*/wp-admin",
+            "path = '~^/?.*/wp-admin'; respond = 403; resolved = true",
+        ),
+        ("^/?wp-admin", "path = '~^/wp-admin'; respond = 403"),
+    ] {
+        let import = translated_apache(&format!("RewriteEngine On\nRewriteRule {expression} - [F]"));
+        assert_eq!(rules(&import), [expected], "{expression}");
+    }
+}
