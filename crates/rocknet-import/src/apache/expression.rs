@@ -12,10 +12,7 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let base = escaped(base);
     let whole = |alternative: &str| {
-        let is_greedy = [".*", "(.*)", ".+", "(.+)"]
-            .iter()
-            .any(|start| alternative.starts_with(start));
-        match is_greedy && is_in_folder {
+        match is_greedy(alternative) && is_in_folder {
             // Without the slash before it, the group of `(.*)\.php$` would also capture the first slash of the path.
             true => format!("^{base}/{alternative}"),
             // In a folder, paths begin without a slash. So `/a` matches only after a character, for which `.` stands.
@@ -36,31 +33,75 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
     all.join("|")
 }
 
-/// Returns true if the expression that [`absolute`] returns matches more paths than Apache: those of an anchor before a
-/// slash in a folder, where paths begin without one, or of an anchor before a name elsewhere.
+/// Returns true if the expression that [`absolute`] returns matches more paths than Apache: in a folder, where paths
+/// begin without a slash, those whose first slash it matches, and elsewhere those of an anchor before a name.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
-    let is_added = |text: &str| match is_in_folder {
-        true => is_slash(text) && !text.starts_with("/?"),
-        false => is_name(text),
-    };
+    let is_added = |text: &str| is_slash(text) && !text.starts_with("/?");
     let mut rest = expression;
     while let Some((text, part)) = parts(rest).next() {
         rest = &rest[text.len()..];
-        if part == Part::Plain('^') && begins(rest, is_added) {
+        let is_wider = match is_in_folder {
+            true => begins(rest, is_slash) && starts(rest).into_iter().any(is_added),
+            false => begins(rest, is_name),
+        };
+        if part == Part::Plain('^') && is_wider {
             return true;
         }
     }
-    false
+    let is_changed = |alternative: &str| is_greedy(alternative) || is_added(alternative);
+    let mut others = alternatives(expression).into_iter().filter(|text| !is_changed(text));
+    is_in_folder && others.any(|text| may_begin_with_slash(text, MAX_DEPTH))
+}
+
+/// Returns true if an expression may match a slash as its first character, other than at an anchor. `depth`: maximum
+/// depth of groups; deeper ones count as such expressions.
+fn may_begin_with_slash(text: &str, depth: usize) -> bool {
+    let text = text.strip_prefix("(?i)").unwrap_or(text);
+    // A slash that may be missing makes no difference.
+    let text = text.strip_prefix("/?").unwrap_or(text);
+    if text.starts_with('^') {
+        return false;
+    }
+    if let Some((group, after)) = group(text) {
+        let is_optional = after.starts_with(['?', '*', '{']);
+        // For the beginning of a name, `absolute` returns an equal expression.
+        let is_any_name = ["^|/", "/|^"].contains(&group);
+        let mut inner = alternatives(group).into_iter().filter(|_| !is_any_name);
+        return depth == 0 || is_optional || inner.any(|text| may_begin_with_slash(text, depth - 1));
+    }
+    let mut all = parts(text);
+    let is_other = match all.next() {
+        Some((_, Part::Escaped('d' | 'w'))) => true,
+        Some((class, Part::Class)) => RegexPattern::new(class, false).is_ok_and(|class| !class.matches(b"/")),
+        _ => is_name(text),
+    };
+    !is_other || matches!(all.next(), Some((_, Part::Plain('?' | '*' | '{'))))
+}
+
+/// Maximum depth of groups that [`may_begin_with_slash`] reads, so that its recursion is bounded.
+const MAX_DEPTH: usize = 16;
+
+/// Returns true if an expression begins with a part that matches any beginning of the path.
+fn is_greedy(expression: &str) -> bool {
+    let every = [".*", "(.*)", ".+", "(.+)"];
+    every.iter().any(|start| expression.starts_with(start))
 }
 
 /// Returns true if `is_start` holds for a text, or for each alternative of the group at its beginning.
 fn begins(text: &str, is_start: impl Fn(&str) -> bool + Copy) -> bool {
-    let inner = text.strip_prefix("(?:").or_else(|| text.strip_prefix('('));
-    match inner.and_then(split_group) {
-        Some((_, after)) if after.starts_with(['?', '*', '{']) => false,
-        Some((group, _)) => alternatives(group).into_iter().all(is_start),
-        None => is_start(text),
-    }
+    let is_optional = |after: &str| after.starts_with(['?', '*', '{']);
+    !group(text).is_some_and(|(_, after)| is_optional(after)) && starts(text).into_iter().all(is_start)
+}
+
+/// Returns the alternatives of the group at the beginning of a text, or the text itself.
+fn starts(text: &str) -> Vec<&str> {
+    group(text).map_or_else(|| vec![text], |(group, _)| alternatives(group))
+}
+
+/// Returns the content of the group at the beginning of a text, and the text after it; `None` without a group.
+fn group(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("(?:").or_else(|| text.strip_prefix('('))?;
+    split_group(inner)
 }
 
 fn is_slash(text: &str) -> bool {
@@ -215,7 +256,25 @@ mod tests {
             ("^(/?)x", false),
             ("^(?:/)?x", false),
             ("^(/a|b)$", false),
+            ("^(/?a|/b)", true),
+            ("^(/?a|/?b)", false),
             ("[^/]+/\\^/x", false),
+            // Without an anchor, the slash at the beginning of the path may match.
+            ("(/css/|/js/)", true),
+            ("x|(?:y|(?:/z))", true),
+            ("\\/open", true),
+            ("(^a|/b)", true),
+            ("[^/]*/b", true),
+            (".b", true),
+            ("/?[^/]*/b", true),
+            ("(a)?/b", true),
+            ("(^|/)?/b", true),
+            ("[+-9]b", true),
+            // It cannot match.
+            ("/css/", false),
+            ("\\.js$|(?:a|[a-z0-9]+|\\w+)x", false),
+            ("(^|/)\\.ht|(?i)b|/?c", false),
+            ("(.*)/a|.+/b", false),
         ] {
             assert_eq!(is_wider(expression, true), expected, "{expression}");
         }

@@ -16,7 +16,17 @@ fn translated_folder(rules: &str) -> Import {
 
 #[test]
 fn in_a_folder_a_path_with_a_slash_excepts_nothing() {
-    for expression in ["^/(.*)$", "^(/.*)$", "(^/a|^/secret)", "^(?:/a|/secret)"] {
+    for expression in [
+        "^/(.*)$",
+        "^(/.*)$",
+        "(^/a|^/secret)",
+        "^(?:/a|/secret)",
+        "(/secret|/a)",
+        "\\/secret",
+        "(^a|/secret)",
+        "[^/]*/secret",
+        "^(/?a|/secret)",
+    ] {
         let import = translated_folder(&format!(
             "RewriteCond %{{REMOTE_ADDR}} ^10\\.\nRewriteRule {expression} - [L]\nRewriteRule ^secret - [F]"
         ));
