@@ -11,6 +11,7 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 /// before a name, with which no path begins.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let base = escaped(base);
+    let expression = without_repeated_anchors(expression, false, MAX_DEPTH);
     let whole = |alternative: &str| {
         match is_greedy(alternative) && is_in_folder {
             // Without the slash before it, the group of `(.*)\.php$` would also capture the first slash of the path.
@@ -29,22 +30,53 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
             }),
         }
     };
-    let all: Vec<String> = alternatives(expression).into_iter().map(whole).collect();
+    let all: Vec<String> = alternatives(&expression).into_iter().map(whole).collect();
+    all.join("|")
+}
+
+/// Returns an expression without the anchors that directly follow another one, as in `^(a|^b)`. Each anchor that is
+/// left gets the path of the folder. `is_anchored`: true if an anchor precedes the expression. `depth`: maximum depth of
+/// groups; deeper ones are kept.
+fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -> String {
+    let plain = |alternative: &str| {
+        let (flags, text) = match alternative.strip_prefix("(?i)") {
+            Some(text) => ("(?i)", text),
+            None => ("", alternative),
+        };
+        let rest = text.trim_start_matches('^');
+        let has_anchor = rest.len() < text.len();
+        let anchor = if has_anchor && !is_anchored { "^" } else { "" };
+        match group(rest).filter(|_| depth > 0) {
+            Some((inner, after)) => {
+                let open = if rest.starts_with("(?:") { "(?:" } else { "(" };
+                let inner = without_repeated_anchors(inner, is_anchored || has_anchor, depth - 1);
+                format!("{flags}{anchor}{open}{inner}){after}")
+            }
+            None => format!("{flags}{anchor}{rest}"),
+        }
+    };
+    let all: Vec<String> = alternatives(expression).into_iter().map(plain).collect();
     all.join("|")
 }
 
 /// Returns true if the expression that [`absolute`] returns matches more paths than Apache: in a folder, where paths
 /// begin without a slash, those whose first slash it matches, and elsewhere those of an anchor before a name.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
+    let original = expression;
+    let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
+    // In `^(a|^b)+`, only the first repetition is at the anchor.
+    if expression != original && expression.contains(')') && expression.contains(['*', '+', '{']) {
+        return true;
+    }
     let is_added = |text: &str| is_slash(text) && !text.starts_with("/?");
-    let mut rest = expression;
+    let mut rest = expression.as_str();
     while let Some((text, part)) = parts(rest).next() {
         rest = &rest[text.len()..];
-        let is_wider = match is_in_folder {
+        let is_wider = |rest: &str| match is_in_folder {
             true => begins(rest, is_slash) && starts(rest).into_iter().any(is_added),
             false => begins(rest, is_name),
         };
-        if part == Part::Plain('^') && is_wider {
+        if part == Part::Plain('^') && is_wider(rest) {
             return true;
         }
     }
@@ -78,7 +110,7 @@ fn may_begin_with_slash(text: &str, depth: usize) -> bool {
     !is_other || matches!(all.next(), Some((_, Part::Plain('?' | '*' | '{'))))
 }
 
-/// Maximum depth of groups that [`may_begin_with_slash`] reads, so that its recursion is bounded.
+/// Maximum depth of groups that are read, so that the recursion is bounded.
 const MAX_DEPTH: usize = 16;
 
 /// Returns true if an expression begins with a part that matches any beginning of the path.
@@ -211,6 +243,10 @@ mod tests {
             ("^(?:/a|/b)$", "", "^(?:/a|/b)$"),
             ("^(/|$)", "", "^/(/|$)"),
             ("^(/a)?b", "", "^/(/a)?b"),
+            // A second anchor at the same position adds nothing.
+            ("^(a|^b)", "", "^/(a|b)"),
+            ("(?i)^(?:a|(^b|c))x|^^d", "", "(?i)^/(?:a|(b|c))x|^/d"),
+            ("(^(a|^b))|c(^d)", "", "(^/(a|b))|c(^/d)"),
             ("[^a]\\^b", "", "[^a]\\^b"),
             // A slash before a name is not that of the beginning.
             ("/\\.git|^x", "", "./\\.git|^/x"),
@@ -258,6 +294,10 @@ mod tests {
             ("^(/a|b)$", false),
             ("^(/?a|/b)", true),
             ("^(/?a|/?b)", false),
+            ("^(a|^/b)", false),
+            ("^(/a|^/b)", true),
+            // A repetition of `^b` is not at the beginning.
+            ("^(a|^b)+", true),
             ("[^/]+/\\^/x", false),
             // Without an anchor, the slash at the beginning of the path may match.
             ("(/css/|/js/)", true),

@@ -45,6 +45,13 @@ fn in_a_folder_a_path_with_a_slash_excepts_nothing() {
     // The second alternative matches in Apache.
     let import = translated_folder("RewriteRule ^(/a|b)$ - [F]");
     assert_eq!(rules(&import), ["path = '/b'; respond = 403"], "{}", import.toml);
+    let import = translated_folder("RewriteRule ^(a|^b)$ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["path = ['/a', '/b']; respond = 403"],
+        "{}",
+        import.toml
+    );
 }
 
 #[test]
