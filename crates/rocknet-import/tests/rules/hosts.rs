@@ -80,3 +80,19 @@ fn a_redirect_of_every_path_leaves_no_directive_without_a_note() {
         ]
     );
 }
+
+#[test]
+fn the_first_redirect_of_every_path_applies() {
+    let text = "http://a.test {\nredir https://b.test{uri} 301\nredir https://c.test{uri}\n}\n";
+    let import = import(Language::Caddy, "Caddyfile", text).unwrap();
+    has(
+        &import,
+        "redirects.\"/*\" = { to = \"https://b.test/{*}\", status = 301 }",
+    );
+    let notes: Vec<_> = import
+        .notes
+        .iter()
+        .map(|note| (note.directive.as_str(), note.kind))
+        .collect();
+    assert_eq!(notes, [("redir https://c.test{uri}", NoteKind::NotNeeded)]);
+}
