@@ -42,6 +42,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         .all
         .iter()
         .any(|location| location.children().iter().any(forwards) && php::php_address(location, upstreams).is_none());
+    // Lines of the locations for PHP that may have a route for scripts.
+    let mut scripts: Vec<usize> = Vec::new();
     for location in &locations.all {
         let place = matched(location);
         if matches!(place, LocationMatch::Named) {
@@ -50,7 +52,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         if let LocationMatch::Expression(expression, case) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
                 let outer = (server, &mut root);
-                php::translate(location, expression, site, locations, upstreams, &restricted, outer);
+                if php::translate(location, expression, site, locations, upstreams, &restricted, outer) {
+                    scripts.push(location.line);
+                }
                 continue;
             }
             // RockNet forwards names with a leading dot to upstreams, and serves files in `/.well-known`.
@@ -118,6 +122,14 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     if has_php && !root.has("fallback") && !base.has("fallback") {
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
+    }
+    // Scripts would inherit `gzip off` of `location /`.
+    let is_off = |settings: &Settings| settings.get("compress") == Some(&Value::Flag(false));
+    if is_off(&root) && !is_off(&base) {
+        for line in scripts {
+            site.route("*.php", line)
+                .set_default("compress", Value::Flag(true), line);
+        }
     }
     let mut routes = selected(routes, site);
     let settings = routes.iter().map(|route| &route.settings);
