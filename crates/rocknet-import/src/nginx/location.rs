@@ -13,7 +13,7 @@ use crate::value::Value;
 use super::action;
 use super::area::LocationArea;
 use super::php;
-use super::place::{LocationMatch, Locations, is_dotfiles, matched, matches_well_known, patterns};
+use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
 use super::precedence::{LocationRoute, is_overridden, keep_earlier_restrictions, note_overridden, rank, selected};
 use super::response;
 use super::restriction::{denied_status, is_denied};
@@ -42,8 +42,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         .all
         .iter()
         .any(|location| location.children().iter().any(forwards) && php::php_address(location, upstreams).is_none());
-    // Lines of the locations for PHP that may have a route for scripts.
-    let mut scripts: Vec<usize> = Vec::new();
+    // Locations for PHP; true for those that may have a route for scripts.
+    let mut scripts: Vec<(&Directive, bool)> = Vec::new();
     for location in &locations.all {
         let place = matched(location);
         if matches!(place, LocationMatch::Named) {
@@ -52,9 +52,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         if let LocationMatch::Expression(expression, case) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
                 let outer = (server, &mut root);
-                if php::translate(location, expression, site, locations, upstreams, &restricted, outer) {
-                    scripts.push(location.line);
-                }
+                let may_have_route =
+                    php::translate(location, expression, site, locations, upstreams, &restricted, outer);
+                scripts.push((location, may_have_route));
                 continue;
             }
             // RockNet forwards names with a leading dot to upstreams, and serves files in `/.well-known`.
@@ -123,14 +123,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
-    // Scripts would inherit `gzip off` of `location /`.
-    let is_off = |settings: &Settings| settings.get("compress") == Some(&Value::Flag(false));
-    if is_off(&root) && !is_off(&base) {
-        for line in scripts {
-            site.route("*.php", line)
-                .set_default("compress", Value::Flag(true), line);
-        }
-    }
+    restore_scripts(&scripts, &root, &base, site);
     let mut routes = selected(routes, site);
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
@@ -167,6 +160,38 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
     if is_needless {
         site.settings.remove("fallback");
+    }
+}
+
+/// Restores access control and compression of the server in the route for scripts, because settings of `location /`
+/// become those of the site. `scripts`: locations for PHP, each with true if it may have such a route. `root` and
+/// `base`: as in [`restore`].
+fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Settings, site: &mut Site) {
+    let mut changed = Settings::default();
+    for (key, setting) in root.in_order() {
+        if ["allow", "deny", "auth", "satisfy", "compress"].contains(&key) {
+            changed.set(key, setting.value.clone(), setting.line);
+        }
+    }
+    for (location, may_have_route) in scripts {
+        let known = site.routes.iter().find(|route| route.pattern == "*.php");
+        let mut own = known.map(|route| route.settings.clone()).unwrap_or_default();
+        own.cancel_inherited_lists(base, location.line);
+        restore(&mut own, &changed, base);
+        own.cancel_inherited_lists(root, location.line);
+        // The route is for every script, and those of other locations must not become more open.
+        let is_for_all = matches!(matched(location), LocationMatch::Expression(text, _) if is_for_every_script(&text));
+        let is_open = own.get("allow") == Some(&Value::text("all")) || own.get("auth") == Some(&Value::Flag(false));
+        let is_open = is_open || own.get("deny") == Some(&Value::List(Vec::new()));
+        match *may_have_route && (is_for_all || !is_open) {
+            true if own.is_empty() => {}
+            true => site.route("*.php", location.line).merge(own),
+            false if own.restricts() => site.weakens(
+                location,
+                "scripts have the access control of `location /`: write a route for `*.php`",
+            ),
+            false => {}
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rocknet_import::Import;
 
-use crate::support::translated_nginx;
+use crate::support::{is_weakened, translated_nginx};
 
 const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
 
@@ -122,4 +122,57 @@ fn a_location_without_lists_has_those_of_its_server() {
             import.toml
         );
     }
+}
+
+#[test]
+fn scripts_have_the_access_control_of_their_server() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    let auth_key = "auth = { realm = \"x\", file = \"/u\" }";
+    // Directives of the server, of `location /` and of the location for PHP, and the access control of scripts.
+    for (server, root, php, expected) in [
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "allow all;",
+            "",
+            &["allow = \"10.0.0.0/8\""][..],
+        ),
+        (auth, "auth_basic off; try_files $uri /index.php;", "", &[auth_key]),
+        (auth, "auth_basic off;", "auth_basic off;", &["auth = false"]),
+        ("", auth, "", &["auth = false"]),
+        (
+            "",
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1;",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
+    ] {
+        let php = format!("location ~ \\.php$ {{ {php} fastcgi_pass unix:/x; }}");
+        for text in [
+            format!("{server} location / {{ {root} }} {php}"),
+            format!("{server} {php} location / {{ {root} }}"),
+        ] {
+            let import = translated_nginx(&text);
+            assert_eq!(
+                access_of(&import, "route.\"*.php\"]"),
+                expected,
+                "{text}\n{}",
+                import.toml
+            );
+        }
+    }
+    // The other scripts are files of `location /`.
+    let import = translated_nginx(&format!(
+        "location / {{ {auth} }} location ~ ^/index\\.php$ {{ fastcgi_pass unix:/x; }}"
+    ));
+    assert!(!import.toml.contains("auth = false"), "{}", import.toml);
+    // Such a route could take precedence over the location with a password.
+    let import = translated_nginx(&format!(
+        "location ~ ^/admin {{ {auth} }} allow 10.0.0.0/8; deny all; location / {{ allow all; }} \
+         location ~ \\.php$ {{ fastcgi_pass unix:/x; }}"
+    ));
+    assert!(
+        is_weakened(&import, "scripts have the access control of"),
+        "{:?}",
+        import.notes
+    );
 }
