@@ -123,6 +123,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
+    // The lists of `location /` replace those of the server. They do not open a site that a restriction without a
+    // counterpart has closed.
+    root.cancel_inherited_lists(&base, site.line);
     restore_scripts(&scripts, &root, &base, site);
     let mut routes = selected(routes, site);
     let settings = routes.iter().map(|route| &route.settings);
@@ -151,11 +154,11 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         }
     }
     site.notes.append(&mut notes);
-    // `location /` must not open a site that a restriction without a counterpart has closed.
-    if base.is_locked() {
-        root.cancel_inherited_lists(&base, site.line);
-    }
     site.settings.merge(root);
+    // An empty list has cancelled that of the server.
+    if site.settings.get("deny") == Some(&Value::List(Vec::new())) {
+        site.settings.remove("deny");
+    }
     // Without PHP, there is no default that `fallback = false` would turn off.
     let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
     if is_needless {

@@ -340,6 +340,7 @@ pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
         true => server.added.clone_from(&http.added),
         false => http.added.iter().for_each(|name| outer.remove_entry("headers", name)),
     }
+    settings.cancel_inherited_lists(&outer, 0);
     for (key, setting) in outer.in_order() {
         settings.set_default(key, setting.value.clone(), setting.line);
     }
@@ -350,6 +351,7 @@ pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
     let defaults = [
         ("browse", Value::Flag(false)),
         ("compress", Value::Flag(true)),
+        ("deny", Value::List(Vec::new())),
         ("limit", Value::Flag(false)),
         ("satisfy", Value::text("all")),
     ];

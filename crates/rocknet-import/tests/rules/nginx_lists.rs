@@ -1,13 +1,13 @@
 //! Tests of `allow`, `deny` and `satisfy` of nginx, and of what levels inherit of them.
 
-use rocknet_import::Import;
+use rocknet_import::{Import, Language, import};
 
 use crate::support::{is_weakened, translated_nginx};
 
 const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
 
 #[test]
-fn passwords_or_addresses_are_translated_nginx() {
+fn passwords_or_addresses_are_translated() {
     let auth = "auth_basic x; auth_basic_user_file /u;";
     for (lists, expected) in [
         ("allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""][..]),
@@ -102,14 +102,18 @@ fn a_location_without_lists_has_those_of_its_server() {
         (
             "deny 203.0.113.5;",
             "allow 10.0.0.0/8; deny all;",
-            &["allow = \"all\""][..],
+            &["allow = \"all\"", "deny = \"203.0.113.5\""][..],
         ),
         (
             "allow 10.0.0.0/8; deny all;",
             "deny 10.0.0.1; allow all;",
-            &["deny = []"],
+            &["allow = \"10.0.0.0/8\"", "deny = []"],
         ),
-        ("deny all;", "allow 10.0.0.0/8; deny all;", &["allow = \"all\""]),
+        (
+            "deny all;",
+            "allow 10.0.0.0/8; deny all;",
+            &["allow = \"all\"", "deny = \"all\""],
+        ),
         ("", "allow 10.0.0.0/8; deny all;", &["allow = \"all\""]),
     ] {
         let import = translated_nginx(&format!(
@@ -121,6 +125,38 @@ fn a_location_without_lists_has_those_of_its_server() {
             "{server} {root}: {}",
             import.toml
         );
+    }
+}
+
+#[test]
+fn lists_of_a_level_replace_those_of_the_outer_one() {
+    // Directives of the outer and of the inner level, and the access control of the site.
+    for (outer, inner, expected) in [
+        ("deny all;", "allow 10.0.0.0/8;", &["allow = \"all\""][..]),
+        ("deny all;", "allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""]),
+        ("deny 10.0.0.1;", "allow all;", &["allow = \"all\""]),
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1;",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
+        ("allow 10.0.0.0/8; deny all;", "deny all;", &["deny = \"all\""]),
+        ("deny 10.0.0.1;", "", &["deny = \"10.0.0.1\""]),
+        // The restriction has no counterpart.
+        ("auth_jwt x;", "allow all;", &["deny = \"all\""]),
+    ] {
+        for text in [
+            format!("http {{ {outer} server {{ server_name a.test; {inner} }} }}"),
+            format!("server {{ server_name a.test; {outer} location / {{ {inner} }} }}"),
+        ] {
+            let import = import(Language::Nginx, "nginx.conf", &text).unwrap();
+            assert_eq!(
+                access_of(&import, "[site.\"a.test\"]"),
+                expected,
+                "{text}\n{}",
+                import.toml
+            );
+        }
     }
 }
 
@@ -145,6 +181,13 @@ fn scripts_have_the_access_control_of_their_server() {
             "deny 10.0.0.1;",
             &["allow = \"all\"", "deny = \"10.0.0.1\""],
         ),
+        (
+            "deny 10.0.0.1;",
+            "allow all;",
+            "",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
+        ("deny 10.0.0.1;", "", "allow all;", &["allow = \"all\"", "deny = []"]),
     ] {
         let php = format!("location ~ \\.php$ {{ {php} fastcgi_pass unix:/x; }}");
         for text in [
