@@ -74,6 +74,43 @@ fn a_location_may_need_no_password_by_the_lists_of_its_server() {
             "auth_basic off;",
             &["allow = \"all\"", "auth = false"],
         ),
+        // Every client needs a password, also by lists of the server.
+        (
+            "satisfy any;",
+            &format!("deny all; {auth}"),
+            &["allow = \"all\"", "auth = { realm = \"x\", file = \"/u\" }"],
+        ),
+        (
+            "satisfy any; deny all;",
+            auth,
+            &[
+                "allow = \"all\"",
+                "deny = []",
+                "auth = { realm = \"x\", file = \"/u\" }",
+            ],
+        ),
+        // A list without `deny all` makes an exception from the password, too.
+        (
+            auth,
+            "satisfy any; allow 10.0.0.1;",
+            &["allow = \"10.0.0.1\"", "satisfy = \"any\""],
+        ),
+        (
+            &format!("satisfy any; {auth}"),
+            "allow 10.0.0.1;",
+            &["allow = \"10.0.0.1\""],
+        ),
+        // A denied client of the server needs the password.
+        (
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &format!("satisfy any; {auth}"),
+            &[
+                "allow = \"10.0.0.0/8\"",
+                "deny = \"10.0.0.1\"",
+                "auth = { realm = \"x\", file = \"/u\" }",
+                "satisfy = \"any\"",
+            ],
+        ),
         // The server stays closed, because its password file is not known.
         ("satisfy any; auth_basic x;", "allow all;", &["deny = \"all\""]),
     ] {

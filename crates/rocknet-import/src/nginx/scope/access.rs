@@ -112,40 +112,31 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Adapts access control to `satisfy any` with a password: an allowed address needs none, and every other client
-    /// needs one, also a denied one.
+    /// Adapts access control to `satisfy any` with authentication: an allowed address needs none, and every other client
+    /// needs it, also a denied one.
     fn finish_satisfy(&mut self) {
         let is_authenticated = self.authentication != (false, false) && !self.settings.is_locked();
-        if let Some((all, denied)) = admits_others(&self.access).filter(|_| self.is_any_enough && is_authenticated) {
-            // With `allow = "all"`, `satisfy` has no effect.
-            self.settings.set("allow", Value::texts(EVERY_CLIENT), all.line);
-            if !denied.is_empty() {
-                self.settings.set("deny", Value::texts(denied), all.line);
-            }
-            self.is_adapted = true;
-            return;
-        }
-        let is_any = self.settings.get("satisfy") == Some(&Value::text("any"));
-        let has_password = matches!(self.settings.get("auth"), Some(Value::Table(_)));
-        let Some(first) = self
-            .access
-            .first()
-            .filter(|_| is_any && has_password && !self.settings.is_locked())
-        else {
+        let Some(first) = self.access.first().filter(|_| self.is_any_enough && is_authenticated) else {
             return;
         };
-        let specific = self.access.iter().take_while(|d| d.argument(0) != "all");
-        let allowed: Vec<String> = specific.filter(|d| d.is("allow")).map(address).collect();
         let line = first.line;
         self.is_adapted = true;
-        match allowed.is_empty() {
-            // `allow = "all"` cancels an inherited list. RockNet then ignores `satisfy`, and every client needs the
-            // password.
-            true => {
-                self.settings.remove("deny");
-                self.settings.set("allow", Value::text("all"), line);
-            }
-            false => self.settings.set("allow", Value::texts(allowed), line),
+        let specific = || self.access.iter().take_while(|d| d.argument(0) != "all");
+        let denied: Vec<String> = specific().filter(|d| d.is("deny")).map(address).collect();
+        let allowed: Vec<String> = match admits_others(&self.access) {
+            // With `allow = "all"`, `satisfy` has no effect.
+            true => EVERY_CLIENT.map(str::to_owned).to_vec(),
+            false => specific().filter(|d| d.is("allow")).map(address).collect(),
+        };
+        self.settings.remove("deny");
+        if allowed.is_empty() {
+            // `allow = "all"` cancels an inherited list. RockNet then ignores `satisfy`, and every client needs
+            // authentication.
+            return self.settings.set("allow", Value::text("all"), line);
+        }
+        self.settings.set("allow", Value::texts(allowed), line);
+        if !denied.is_empty() {
+            self.settings.set("deny", Value::texts(denied), line);
         }
     }
 
@@ -212,14 +203,14 @@ fn authority(directive: &Directive) -> Option<Value> {
 /// Ranges that contain every client.
 const EVERY_CLIENT: [&str; 3] = ["0.0.0.0/0", "::/0", "unix"];
 
-/// Returns the `allow all` that decides about every client except a few denied ones, and the denied addresses. Returns
-/// `None` if there is no such directive, or if an `allow` before a `deny` is an exception.
-fn admits_others<'a>(access: &[&'a Directive]) -> Option<(&'a Directive, Vec<String>)> {
-    let at = access.iter().position(|d| d.argument(0) == "all")?;
-    let all = access[at];
+/// Returns true if an `allow all` decides about every client except a few denied ones, and no `allow` before a `deny` is
+/// an exception.
+fn admits_others(access: &[&Directive]) -> bool {
+    let Some(at) = access.iter().position(|d| d.argument(0) == "all") else {
+        return false;
+    };
     let mut others = access[..at].iter().skip_while(|d| d.is("deny"));
-    let denied = access[..at].iter().filter(|d| d.is("deny")).map(address).collect();
-    (all.is("allow") && others.all(|d| d.is("allow"))).then_some((all, denied))
+    access[at].is("allow") && others.all(|d| d.is("allow"))
 }
 
 /// Returns the address of an `allow` or `deny`.
