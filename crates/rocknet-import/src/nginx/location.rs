@@ -106,7 +106,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             }
             if pattern == "/*" {
                 root.merge(settings.clone());
-            } else if !settings.is_empty() || !location.children().iter().any(|d| d.is("return")) {
+            } else if !settings.is_empty() || !conditional::always_returns(location) {
                 // A location without settings gets a route, too, which cancels the settings of `location /`. It needs
                 // none if a `return` responds to every request.
                 routes.push(LocationRoute {
@@ -201,7 +201,7 @@ fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Setti
 /// Turns PHP off in a location with `^~`, whose scripts nginx sends as files.
 fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
     const HANDLERS: [&str; 5] = ["php", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let only_returns = settings.is_empty() && location.children().iter().any(|d| d.is("return"));
+    let only_returns = settings.is_empty() && conditional::always_returns(location);
     if only_returns || HANDLERS.iter().any(|key| settings.has(key)) {
         return;
     }
@@ -241,7 +241,7 @@ fn translate_location<'a>(
     for directive in others.into_iter().chain(passes) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
-            ("return", _) => response::translate(directive, area, &mut scope, site, locations),
+            ("return", _) => response::translate(directive, area, &guard, &mut scope, site, locations),
             ("rewrite", _) if path::is_strip(directive, location, patterns) => strips = true,
             ("rewrite", [_, target, "break"]) if path::leaves(target, location, area) => {
                 let message = "the rewritten path would get the settings of its own route: write a rule with `rewrite`, \

@@ -2,7 +2,7 @@
 
 use rocknet_import::Import;
 
-use crate::support::{has_note, is_any_weakened, rules, translated_nginx as translated};
+use crate::support::{has, has_note, is_any_weakened, rules, translated_nginx as translated};
 
 #[test]
 fn refusals_of_locations_apply_after_rewrites_with_last() {
@@ -305,4 +305,41 @@ fn only_translated_responses_open_a_path() {
     assert!(opens(&import), "{}", import.toml);
     let import = server("return 200 $unknown;");
     assert!(!opens(&import), "{}", import.toml);
+}
+
+#[test]
+fn a_return_of_a_location_does_not_apply_after_a_break() {
+    let get = "if ($request_method = GET) { break; }";
+    for (location, expected) in [
+        (
+            format!("location /a/ {{ {get} return 403; }}"),
+            "path = '/a/*'; unless = { method = 'GET' }; respond = 403",
+        ),
+        (
+            format!("location = /a {{ {get} return 302 /b; }}"),
+            "path = '/a'; unless = { method = 'GET' }; redirect = '/b'; status = 302",
+        ),
+        (
+            format!("location ~ ^/a {{ {get} return 410; }}"),
+            "path = '~^/a'; unless = { method = 'GET' }; respond = 410",
+        ),
+    ] {
+        let import = translated(&location);
+        assert_eq!(rules(&import), [expected], "{location}: {}", import.toml);
+        assert!(!import.toml.contains("deny ="), "{}", import.toml);
+        assert!(!is_any_weakened(&import), "{:?}", import.notes);
+    }
+    // The order applies.
+    let import = translated(&format!("location /a/ {{ return 403; {get} }}"));
+    has(&import, "deny = \"all\"");
+    // Requests after the `break` need access control, so the path is not opened.
+    let import = translated(&format!("deny all; location = /a {{ {get} return 302 /b; }}"));
+    assert!(!import.toml.contains("allow = \"all\""), "{}", import.toml);
+    let import = translated(&format!(
+        "deny all; location / {{ allow all; }} location /a/ {{ {get} return 403; }}"
+    ));
+    has(&import, "route.\"/a/*\"]\ndeny = \"all\"");
+    // The exception may apply to more requests than in nginx.
+    let import = translated("location /a/ { if ($arg_x = 1) { break; } return 403; }");
+    assert!(is_any_weakened(&import), "{:?}", import.notes);
 }
