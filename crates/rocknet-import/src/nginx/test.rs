@@ -49,6 +49,14 @@ pub(super) fn difference(block: &Directive) -> Option<TestDifference> {
         });
     }
     let operator = rest.trim().split(' ').next().unwrap_or_default();
+    let pattern = rest.trim().strip_prefix(operator).unwrap_or_default();
+    let pattern = pattern.trim().strip_suffix(')').unwrap_or(pattern).trim();
+    if subject == "$remote_addr" && operator.contains('~') && condition::is_beyond_network(pattern) {
+        return Some(TestDifference {
+            message: condition::OF_ADDRESS,
+            weakens_refusals: !operator.starts_with('!'),
+        });
+    }
     let is_of_file = subject.starts_with(['-', '!']) && rest.contains("$request_uri");
     let is_equality = subject == "$request_uri" && matches!(operator, "=" | "!=");
     (is_of_file || is_equality).then_some(TestDifference {

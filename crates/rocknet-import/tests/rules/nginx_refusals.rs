@@ -235,6 +235,12 @@ fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
         ("-f $document_root/secret$request_uri", true),
         ("-f $document_root/secret$uri", false),
         ("$request_uri ~ ^/secret/", false),
+        // An unescaped dot also matches a digit, as in 100.1.1.1.
+        ("$remote_addr ~ ^10.", true),
+        ("$remote_addr ~* ^10\\.1.", true),
+        ("$remote_addr !~ ^10.", false),
+        ("$remote_addr ~ ^10\\.1\\.", false),
+        ("$remote_addr ~ ^10.1.1.1$", false),
     ] {
         let import = translated(&format!("if ({test}) {{ return 403; }}"));
         assert_eq!(rules(&import).len(), 1, "{test}: {}", import.toml);
