@@ -15,11 +15,11 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
+use super::effective_access::EffectiveAccess;
 use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::Upstreams;
 use super::{cache, limit, params};
-use named::EffectiveAccess;
 
 /// Level of the configuration that contains a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
