@@ -54,8 +54,8 @@ pub(crate) struct HostDraft {
     /// True if the host is for certain names. If RockNet can express none of them, `names` stays empty, and the host is
     /// left out, because its site would serve every name.
     pub needs_name: bool,
-    /// True if the host needs no site, because RockNet does the same by default, as for a server of nginx without names
-    /// that has `ssl_reject_handshake on`.
+    /// True if the host needs no site, because RockNet does the same by default. An example is a server of nginx
+    /// without names that has `ssl_reject_handshake on`.
     pub is_needless: bool,
 }
 
@@ -160,7 +160,7 @@ fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
         NoteKind::Differs,
         format!("joined with the same host at {place}; {SERVED}"),
     );
-    // Only the host with TLS has certificates. The other one may have settings of TLS, too, such as `hsts`.
+    // The settings of the host with TLS apply. The other host may have some too, such as `hsts`.
     if other.is_tls() {
         kept.tls = other.tls;
         kept.tls_word = other.tls_word;

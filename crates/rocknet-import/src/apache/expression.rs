@@ -8,7 +8,7 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 
 /// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`:
 /// true if the expression matches paths without the slash at their beginning. Otherwise an anchor gets a slash only
-/// before a name, with which no path begins.
+/// before a name, with which no path begins, or in place of `/?` before a name.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let base = escaped(base);
     let expression = without_repeated_anchors(expression, false, MAX_DEPTH);
@@ -35,8 +35,8 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
 }
 
 /// Returns an expression without the anchors that directly follow another one, as in `^(a|^b)`. Each anchor that is
-/// left gets the path of the folder. `is_anchored`: true if an anchor precedes the expression. `depth`: maximum depth of
-/// groups; deeper ones are kept.
+/// left gets the path of the folder. `is_anchored`: true if an anchor precedes the expression. `depth`: maximum depth
+/// of groups; deeper ones are kept.
 fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -> String {
     let plain = |alternative: &str| {
         let (flags, text) = match alternative.strip_prefix("(?i)") {
@@ -59,8 +59,9 @@ fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -
     all.join("|")
 }
 
-/// Returns true if the expression that [`absolute`] returns matches more paths than Apache: in a folder, where paths
-/// begin without a slash, those whose first slash it matches, and elsewhere those of an anchor before a name.
+/// Returns true if the expression that [`absolute`] returns matches more paths than Apache. In a folder, where paths
+/// begin without a slash, these are paths whose first slash it matches. Elsewhere they are those of an anchor before a
+/// name.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     let original = expression;
     let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
@@ -140,7 +141,7 @@ fn is_slash(text: &str) -> bool {
     text.starts_with('/')
 }
 
-/// Returns true if an expression begins with a character other than a slash, or with the end of the path.
+/// Returns true if an expression begins with a literal character other than a slash, or with the end of the path.
 fn is_name(text: &str) -> bool {
     let mut parts = parts(text).map(|(_, part)| part);
     let is_constant = match parts.next() {

@@ -62,7 +62,7 @@ impl ProxyDirectives {
             .push((path.to_owned(), directive.argument(0).to_owned(), directive.clone()));
     }
 
-    /// Adds a proxy for the paths below a prefix, to which a `RewriteRule` with the flag `P` forwards requests.
+    /// Adds a proxy for the paths below a prefix. A `RewriteRule` with the flag `P` forwards requests to it.
     pub fn add(&mut self, prefix: &str, url: &str, directive: &Directive) {
         self.passes.push((prefix.to_owned(), url.to_owned(), directive.clone()));
     }

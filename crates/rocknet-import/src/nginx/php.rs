@@ -37,7 +37,7 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
-/// Translates a location that passes scripts to PHP: the address becomes `php` of the site, and the other settings
+/// Translates a location that passes scripts to PHP. The address becomes `php` of the site, and the other settings
 /// become those of a route for `*.php`. `restricted`: patterns of earlier expressions that restrict access. `server`:
 /// scope of the server. `root`: settings that become those of the site, and get `cache`. Returns true if a route for
 /// scripts would not take precedence over a restriction.

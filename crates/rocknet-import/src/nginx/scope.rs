@@ -39,7 +39,7 @@ pub(super) struct Scope<'a> {
     /// Directives `allow` and `deny`, in their order. After [`Scope::finish`], those of an outer level if this one has
     /// none.
     access: Vec<&'a Directive>,
-    /// True if the key `allow` differs from the directives, because of `satisfy any` with a password.
+    /// True if the key `allow` differs from the directives, because of `satisfy any` with authentication.
     is_adapted: bool,
     /// Directives `proxy_…` without a separate list in this structure, and `mirror`. They apply to the `proxy_pass` of
     /// this level and below.

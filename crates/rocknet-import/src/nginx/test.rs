@@ -147,8 +147,8 @@ fn equal(variable: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>
     }
 }
 
-/// Returns true if an expression for the path with its query matches by the path alone: it is anchored at the beginning
-/// of the path, and no part of it can match the `?` before the query.
+/// Returns true if an expression for the path with its query matches by the path alone. It is then anchored at the
+/// beginning of the path, and no part of it can match the `?` before the query.
 fn is_about_path(expression: &str) -> bool {
     let Some(rest) = expression.strip_prefix("^/") else {
         return false;

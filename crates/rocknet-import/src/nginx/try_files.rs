@@ -13,8 +13,8 @@ use super::upstream::Upstreams;
 /// Named locations by name, such as `@app`.
 pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 
-/// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with locations, which inherit its
-/// settings, and not its `try_files`.
+/// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with other than named
+/// locations, which inherit its settings, and not its `try_files`.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,

@@ -112,8 +112,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Adapts access control to `satisfy any` with authentication: an allowed address needs none, and every other client
-    /// needs it, also a denied one.
+    /// Adapts access control to `satisfy any` with authentication: an allowed address needs none, and every other
+    /// client needs it, also a denied one.
     fn finish_satisfy(&mut self) {
         let is_authenticated = self.authentication != (false, false) && !self.settings.is_locked();
         let Some(first) = self.access.first().filter(|_| self.is_any_enough && is_authenticated) else {
@@ -203,8 +203,8 @@ fn authority(directive: &Directive) -> Option<Value> {
 /// Ranges that contain every client.
 const EVERY_CLIENT: [&str; 3] = ["0.0.0.0/0", "::/0", "unix"];
 
-/// Returns true if an `allow all` decides about every client except a few denied ones, and no `allow` before a `deny` is
-/// an exception.
+/// Returns true if an `allow all` decides about every client except a few denied ones, and no `allow` before a `deny`
+/// is an exception.
 fn admits_others(access: &[&Directive]) -> bool {
     let Some(at) = access.iter().position(|d| d.argument(0) == "all") else {
         return false;
