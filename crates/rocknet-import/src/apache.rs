@@ -161,9 +161,8 @@ fn is_condition(directive: &Directive) -> bool {
         .any(|name| directive.is(name))
 }
 
-/// Returns true for a conditional section whose directives count as if they stood outside of it, because its module or
-/// file is assumed to exist, or because it is for the last release of Apache 2.4. False for a negated section and for
-/// `<IfDefine>`.
+/// Returns true for a conditional section whose directives count as if they stood outside of it. Its module or file is
+/// assumed to exist, or it is for the last release of Apache 2.4. False for a negated section and for `<IfDefine>`.
 fn is_applied_condition(directive: &Directive) -> bool {
     if directive.is("IfVersion") {
         return version::is_last(directive);

@@ -44,7 +44,6 @@ pub(crate) fn translate(tree: &[Directive], sources: &SourceMap) -> Document {
     let mut sites: Vec<Directive> = Vec::new();
     for (at, directive) in tree.iter().enumerate() {
         let name = directive.name.as_str();
-        // The block of global options has no name.
         // The block of the global options has no name.
         if name.is_empty() {
             options.read(directive, &mut document);

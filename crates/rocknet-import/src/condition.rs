@@ -188,6 +188,15 @@ pub(crate) fn network(expression: &str) -> Option<String> {
     Some(format!("{}.{}/{bits}", parts.join("."), zeros.join(".")))
 }
 
+/// Message for the difference that [`is_beyond_network`] finds.
+pub(crate) const OF_ADDRESS: &str = "`.` in the expression also matched digits";
+
+/// Returns true if an expression also matches addresses outside of the network that [`network`] returns: for `^10.`,
+/// also 100.1.1.1. In an expression for a whole address, an unescaped `.` can only match a dot.
+pub(crate) fn is_beyond_network(expression: &str) -> bool {
+    !expression.ends_with('$') && expression.replace("\\.", "").contains('.')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -125,7 +125,7 @@ impl Site {
         &mut self.routes[index].settings
     }
 
-    /// Removes a route. Called once all routes have been added: because the indices of routes change, routes are no
+    /// Removes a route. Called after all routes have been added. It changes the indices of routes, so routes are no
     /// longer found by their patterns.
     pub fn remove_route(&mut self, index: usize) -> SiteRoute {
         self.by_pattern.clear();
@@ -148,8 +148,8 @@ impl Site {
 
     /// Sorts the rules by stage.
     ///
-    /// If a rule of the stage `Rewrite` rewrites the path, appends copies of the rules before it that respond, except
-    /// those of the stage `Site`: the other server applies them to the rewritten path too.
+    /// If a rule of the stage `Rewrite` rewrites the path, appends copies of the rules before it that respond. Rules of
+    /// the stage `Site` are not copied. The other server applies the copied rules to the rewritten path too.
     ///
     /// Removes `last` from a rule if rules of a later stage exist, or if the rule rewrites the path and a refusal
     /// follows it. Otherwise `last` would skip these refusals.

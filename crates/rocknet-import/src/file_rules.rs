@@ -1,9 +1,9 @@
-//! The key `resolved` of a refusal, with which a rule also applies to the file that a request leads to.
+//! The key `resolved` of a refusal. With it, a rule also applies to the file that a request leads to.
 //!
 //! With `location ~ \.php$ { deny all; }`, nginx also refuses `/` if its index file is `index.php`. The other servers
-//! search their directives again for the index of a folder, for a fallback, and for a script that is followed by more
-//! of the path. Therefore refusals are translated with `resolved = true`. This module removes the key again where no
-//! file of these kinds can meet the condition of the rule on the path.
+//! search their directives again for the index of a folder and for a fallback. They also do so for a script that is
+//! followed by more of the path. Therefore refusals are translated with `resolved = true`. This module removes the key
+//! again where no file of these kinds can meet the condition of the rule on the path.
 
 use rocknet_config::model::RegexPattern;
 
@@ -138,7 +138,8 @@ impl ServedFiles {
         }
         let is_folder = |prefix: &&str| prefix.starts_with('/') && prefix.ends_with('/') && !prefix.contains('*');
         if let Some(prefix) = pattern.strip_suffix('*').filter(is_folder) {
-            // `/a/*` also matches the paths that lead to the index files and scripts of `/a/`, so these are no reason.
+            // `/a/*` also matches the paths that lead to the index files and scripts of `/a/`, so these files need no
+            // `resolved`.
             return has_exceptions || self.has_any_path || self.paths.iter().any(|path| path.starts_with(prefix));
         }
         if self.has_any_path || self.has_any_name {

@@ -14,6 +14,9 @@ use crate::value::Value;
 /// Message for hosts that only redirect to HTTPS.
 const REDIRECTED: &str = "sites with TLS redirect from http:// by themselves (308): `tls.redirect`";
 
+/// Second part of the message for two hosts that become one site.
+const SERVED: &str = "`redirect = false` serves it without TLS too";
+
 /// Listener of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HostListener {
@@ -51,8 +54,8 @@ pub(crate) struct HostDraft {
     /// True if the host is for certain names. If RockNet can express none of them, `names` stays empty, and the host is
     /// left out, because its site would serve every name.
     pub needs_name: bool,
-    /// True if the host needs no site, because RockNet does the same by default, as for a server of nginx without names
-    /// that has `ssl_reject_handshake on`.
+    /// True if the host needs no site, because RockNet does the same by default. An example is a server of nginx
+    /// without names that has `ssl_reject_handshake on`.
     pub is_needless: bool,
 }
 
@@ -155,9 +158,9 @@ pub(crate) fn assemble(document: &mut Document, hosts: Vec<HostDraft>) {
 fn join(kept: &mut HostDraft, other: HostDraft, place: &str) {
     kept.note(
         NoteKind::Differs,
-        format!("joined with the same host at {place}; `redirect = false` serves it without TLS too"),
+        format!("joined with the same host at {place}; {SERVED}"),
     );
-    // Only the host with TLS has certificates. The other one may have settings of TLS, too, such as `hsts`.
+    // The settings of the host with TLS apply. The other host may have some too, such as `hsts`.
     if other.is_tls() {
         kept.tls = other.tls;
         kept.tls_word = other.tls_word;
@@ -182,10 +185,10 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
         let at = by_name.get(name).copied().filter(|at| kept[*at].is_tls());
         match at {
             Some(at) => {
+                // `redirect = false` would serve the site without TLS too.
+                serve_only_with_tls(&mut kept[at]);
                 let listeners = host.listeners.iter().filter(|listener| !listener.tls);
                 kept[at].listeners.extend(listeners.cloned());
-                // `redirect = false` would serve the site without TLS too.
-                kept[at].tls.retain(|(key, _)| key != "redirect");
                 joined = Some(at);
                 if !target.is_empty() && &target != name {
                     // The site with this name redirects to its own https:// address first.
@@ -227,6 +230,18 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     }
     host.names = left;
     Some(host)
+}
+
+/// Removes `redirect = false` from a host, and notes it if the host has listeners without TLS.
+fn serve_only_with_tls(kept: &mut HostDraft) {
+    let is_served = kept.tls.iter().any(|(key, _)| key == "redirect");
+    kept.tls.retain(|(key, _)| key != "redirect");
+    if is_served && kept.listeners.iter().any(|listener| !listener.tls) {
+        // This note is no longer true.
+        kept.site.notes.retain(|note| !note.message.ends_with(SERVED));
+        let message = "requests without TLS are redirected to HTTPS on every port, also on those that served the site";
+        kept.note(NoteKind::Differs, message.to_owned());
+    }
 }
 
 /// Merges a host that redirects every name to HTTPS into the sites with TLS, by adding its listeners to each of these

@@ -5,6 +5,7 @@ mod area;
 mod cache;
 mod clients;
 mod conditional;
+mod effective_access;
 mod forward_auth;
 mod includes;
 mod limit;

@@ -76,6 +76,9 @@ pub(crate) fn patterns(expression: &str) -> Option<PathPatterns> {
         match (anchored, ends) {
             // RockNet's checks refuse a pattern with more than eight `*`, or with two in a row.
             _ if text.matches('*').count() > 8 || text.contains("**") => return None,
+            // RockNet reads a pattern that ends in `/*` as a prefix, and another `*` would make it one level only.
+            (_, true) if text.ends_with("/*") => return None,
+            (true, false) if text.contains('*') => return None,
             (true, true) if text.starts_with('/') => all.push(text),
             (true, false) if is_folder && text.starts_with('/') => {
                 all.push(text.clone());
@@ -135,9 +138,24 @@ pub(crate) fn below(folder: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
+/// Stands for `[^/]+` while an expression is expanded. An expression that contains this character is not expanded.
+const NAME: char = '\u{1}';
+
 /// Expands literals, escapes, groups of alternatives, optional parts, `[^/]+` and `[^/]*` to texts with `*`. Returns
-/// `None` for any other syntax, and if there would be more than [`MAX_PATTERNS`] texts.
+/// `None` for any other syntax, and if there would be more than [`MAX_PATTERNS`] texts. Also returns `None` for `[^/]+`
+/// that is not a whole name before a slash, because `*` matches an empty text, too.
 fn expand(expression: &str) -> Option<Vec<String>> {
+    let with_star = |text: String| {
+        let star = text.replace(&format!("/{NAME}/"), "/*/");
+        // Of two names in a row, the first replacement has taken the slash between them.
+        let star = star.replace(&format!("/{NAME}/"), "/*/");
+        (!star.contains(NAME)).then_some(star)
+    };
+    expanded(expression)?.into_iter().map(with_star).collect()
+}
+
+/// Does the work of [`expand`], with [`NAME`] for `[^/]+`.
+fn expanded(expression: &str) -> Option<Vec<String>> {
     let chars: Vec<char> = expression.chars().collect();
     let mut all = vec![String::new()];
     let mut at = 0;
@@ -149,24 +167,28 @@ fn expand(expression: &str) -> Option<Vec<String>> {
                 if let Some(rest) = inner.strip_prefix("?:") {
                     inner = rest.to_owned();
                 }
-                let parts: Option<Vec<Vec<String>>> = inner.split('|').map(expand).collect();
+                let parts: Option<Vec<Vec<String>>> = inner.split('|').map(expanded).collect();
                 (parts?.concat(), close + 1)
             }
             '[' => {
                 let close = at + chars[at..].iter().position(|c| *c == ']')?;
                 let class: String = chars[at..=close].iter().collect();
-                if class != "[^/]" || !matches!(chars.get(close + 1), Some('+' | '*')) {
-                    return None;
-                }
-                (vec!["*".to_owned()], close + 2)
+                let text = match chars.get(close + 1)? {
+                    '+' if class == "[^/]" => NAME,
+                    '*' if class == "[^/]" => '*',
+                    _ => return None,
+                };
+                (vec![text.to_string()], close + 2)
             }
             '\\' => {
                 let c = *chars.get(at + 1)?;
-                if c.is_ascii_alphanumeric() {
+                // A pattern has no form for the character `*` itself.
+                if c.is_ascii_alphanumeric() || c == '*' {
                     return None;
                 }
                 (vec![c.to_string()], at + 2)
             }
+            NAME => return None,
             '.' | '*' | '+' | '?' | '{' | '}' | '|' | '^' | '$' | ')' | ']' => return None,
             c => (vec![c.to_string()], at + 1),
         };
@@ -299,7 +321,8 @@ fn by_patterns(expression: &str, replacement: &str) -> Option<PathRewrite> {
     if starts.len() != 1 || start.contains('(') {
         return None;
     }
-    let start = starts.pop()?;
+    // A pattern with two `*` is no prefix.
+    let start = starts.pop().filter(|start| !start.contains('*'))?;
     let (before, after) = replacement.split_once("$1")?;
     if after.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -353,6 +376,19 @@ mod tests {
             (r"\.php(?:/|$)$", &["*.php/", "*.php"], true),
             (r"^/(a|b)/", &["/a/*", "/b/*"], true),
             (r"^/u/[^/]+/p$", &["/u/*/p"], true),
+            (r"^/u/[^/]*p$", &["/u/*p"], true),
+            // A `*` at the end is a prefix, and one elsewhere also matches an empty text within a name.
+            (r"^/[^/]+$", &[], true),
+            (r"^/pub/[^/]*$", &[], true),
+            (r"^/u/[^/]+/p/", &[], true),
+            (r"^/u/[^/]*/p(/|$)", &[], true),
+            (r"^/[^/]+a$", &[], true),
+            (r"^/a[^/]+/b$", &[], true),
+            (r"^/u/[^/]+(/p)?$", &[], true),
+            (r"^/[^/]+(a|/b)$", &[], true),
+            (r"/[^/]+\.php$", &[], true),
+            (r"^/u/[^/]+/[^/]+/p$", &["/u/*/*/p"], true),
+            (r"^/\*$", &[], true),
             (r"^/exact$", &["/exact"], true),
             (r"^/[0-9]+$", &[], true),
             (r"^/(?<id>x)$", &[], true),
@@ -408,6 +444,7 @@ mod tests {
             ("^/old(.*)$", "https://a.test$1", Some(("/old/*", "https://a.test/{*}"))),
             ("^/(.+)$", "https://a.test/$1", Some(("~^/(.+)$", "https://a.test/{1}"))),
             ("^/old$", "/new", Some(("/old", "/new"))),
+            ("^/u/[^/]+/(.*)$", "/x/$1", Some(("~^/u/[^/]+/(.*)$", "/x/{1}"))),
             ("^(.*)$", "https://a.test$1", Some(("/*", "https://a.test/{*}"))),
             ("^/(.*)$", "https://a.test/$1", Some(("/*", "https://a.test/{*}"))),
             ("^/a/([0-9]+)$", "/b/$1", Some(("~^/a/([0-9]+)$", "/b/{1}"))),

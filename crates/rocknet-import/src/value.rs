@@ -30,7 +30,7 @@ impl Value {
         }
     }
 
-    /// Returns the value of a key that takes `true` or a table: without entries `true`, which selects the defaults.
+    /// Returns a table for a key that also takes `true`. Without entries, returns `true`, which selects the defaults.
     pub fn enabled(entries: Vec<(String, Value)>) -> Value {
         match entries.is_empty() {
             true => Value::Flag(true),

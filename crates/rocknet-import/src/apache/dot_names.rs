@@ -105,9 +105,9 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     ])
 }
 
-/// Returns an expression for the paths without names that begin with a dot, apart from the name of a look-ahead: for
-/// `(?!well-known)`, paths such as `/a/b` and `/a/.well-known/b`. `first`: expression for the first name of the path if
-/// that may begin with a dot; otherwise empty.
+/// Returns an expression for the paths without names that begin with a dot, apart from the name of a look-ahead. For
+/// `(?!well-known)`, these are paths such as `/a/b` and `/a/.well-known/b`. `first`: expression for the first name of
+/// the path if that may begin with a dot; otherwise empty.
 fn names_other_than(name: &str, first: &str) -> String {
     let slashes = if name.ends_with('/') { "/+" } else { "/*" };
     let name = format!("\\.{}{slashes}", name.trim_end_matches('/'));

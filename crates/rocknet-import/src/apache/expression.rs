@@ -8,14 +8,12 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 
 /// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`:
 /// true if the expression matches paths without the slash at their beginning. Otherwise an anchor gets a slash only
-/// before a name, with which no path begins.
+/// before a name, with which no path begins, or in place of `/?` before a name.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let base = escaped(base);
+    let expression = without_repeated_anchors(expression, false, MAX_DEPTH);
     let whole = |alternative: &str| {
-        let is_greedy = [".*", "(.*)", ".+", "(.+)"]
-            .iter()
-            .any(|start| alternative.starts_with(start));
-        match is_greedy && is_in_folder {
+        match is_greedy(alternative) && is_in_folder {
             // Without the slash before it, the group of `(.*)\.php$` would also capture the first slash of the path.
             true => format!("^{base}/{alternative}"),
             // In a folder, paths begin without a slash. So `/a` matches only after a character, for which `.` stands.
@@ -23,49 +21,127 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
                 format!(".{alternative}")
             }
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
-                Some(rest) => (format!("^{base}/"), rest),
+                Some(after) if is_in_folder || begins(after, is_name) => (format!("^{base}/"), after),
+                // In `^/?.*/a`, the slash may be missing, because `/a` begins with it.
+                Some(_) => ("^".to_owned(), rest),
                 // The expression is one for the whole path already.
                 None if begins(rest, is_slash) || !is_in_folder && !begins(rest, is_name) => ("^".to_owned(), rest),
                 None => (format!("^{base}/"), rest),
             }),
         }
     };
-    let all: Vec<String> = alternatives(expression).into_iter().map(whole).collect();
+    let all: Vec<String> = alternatives(&expression).into_iter().map(whole).collect();
     all.join("|")
 }
 
-/// Returns true if the expression that [`absolute`] returns matches more paths than Apache: those of an anchor before a
-/// slash in a folder, where paths begin without one, or of an anchor before a name elsewhere.
-pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
-    let is_added = |text: &str| match is_in_folder {
-        true => is_slash(text) && !text.starts_with("/?"),
-        false => is_name(text),
+/// Returns an expression without the anchors that directly follow another one, as in `^(a|^b)`. Each anchor that is
+/// left gets the path of the folder. `is_anchored`: true if an anchor precedes the expression. `depth`: maximum depth
+/// of groups; deeper ones are kept.
+fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -> String {
+    let plain = |alternative: &str| {
+        let (flags, text) = match alternative.strip_prefix("(?i)") {
+            Some(text) => ("(?i)", text),
+            None => ("", alternative),
+        };
+        let rest = text.trim_start_matches('^');
+        let has_anchor = rest.len() < text.len();
+        let anchor = if has_anchor && !is_anchored { "^" } else { "" };
+        match group(rest).filter(|_| depth > 0) {
+            Some((inner, after)) => {
+                let open = if rest.starts_with("(?:") { "(?:" } else { "(" };
+                let inner = without_repeated_anchors(inner, is_anchored || has_anchor, depth - 1);
+                format!("{flags}{anchor}{open}{inner}){after}")
+            }
+            None => format!("{flags}{anchor}{rest}"),
+        }
     };
-    let mut rest = expression;
+    let all: Vec<String> = alternatives(expression).into_iter().map(plain).collect();
+    all.join("|")
+}
+
+/// Returns true if the expression that [`absolute`] returns matches more paths than Apache. In a folder, where paths
+/// begin without a slash, these are paths whose first slash it matches. Elsewhere they are those of an anchor before a
+/// name.
+pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
+    let original = expression;
+    let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
+    // In `^(a|^b)+`, only the first repetition is at the anchor.
+    if expression != original && expression.contains(')') && expression.contains(['*', '+', '{']) {
+        return true;
+    }
+    let is_added = |text: &str| is_slash(text) && !text.starts_with("/?");
+    let mut rest = expression.as_str();
     while let Some((text, part)) = parts(rest).next() {
         rest = &rest[text.len()..];
-        if part == Part::Plain('^') && begins(rest, is_added) {
+        let is_wider = |rest: &str| match is_in_folder {
+            true => begins(rest, is_slash) && starts(rest).into_iter().any(is_added),
+            false => begins(rest, is_name),
+        };
+        if part == Part::Plain('^') && is_wider(rest) {
             return true;
         }
     }
-    false
+    let is_changed = |alternative: &str| is_greedy(alternative) || is_added(alternative);
+    let mut others = alternatives(expression).into_iter().filter(|text| !is_changed(text));
+    is_in_folder && others.any(|text| may_begin_with_slash(text, MAX_DEPTH))
+}
+
+/// Returns true if an expression may match a slash as its first character, other than at an anchor. `depth`: maximum
+/// depth of groups; deeper ones count as such expressions.
+fn may_begin_with_slash(text: &str, depth: usize) -> bool {
+    let text = text.strip_prefix("(?i)").unwrap_or(text);
+    // A slash that may be missing makes no difference.
+    let text = text.strip_prefix("/?").unwrap_or(text);
+    if text.starts_with('^') {
+        return false;
+    }
+    if let Some((group, after)) = group(text) {
+        let is_optional = after.starts_with(['?', '*', '{']);
+        // For the beginning of a name, `absolute` returns an equal expression.
+        let is_any_name = ["^|/", "/|^"].contains(&group);
+        let mut inner = alternatives(group).into_iter().filter(|_| !is_any_name);
+        return depth == 0 || is_optional || inner.any(|text| may_begin_with_slash(text, depth - 1));
+    }
+    let mut all = parts(text);
+    let is_other = match all.next() {
+        Some((_, Part::Escaped('d' | 'w'))) => true,
+        Some((class, Part::Class)) => RegexPattern::new(class, false).is_ok_and(|class| !class.matches(b"/")),
+        _ => is_name(text),
+    };
+    !is_other || matches!(all.next(), Some((_, Part::Plain('?' | '*' | '{'))))
+}
+
+/// Maximum depth of groups that are read, so that the recursion is bounded.
+const MAX_DEPTH: usize = 16;
+
+/// Returns true if an expression begins with a part that matches any beginning of the path.
+fn is_greedy(expression: &str) -> bool {
+    let every = [".*", "(.*)", ".+", "(.+)"];
+    every.iter().any(|start| expression.starts_with(start))
 }
 
 /// Returns true if `is_start` holds for a text, or for each alternative of the group at its beginning.
 fn begins(text: &str, is_start: impl Fn(&str) -> bool + Copy) -> bool {
-    let inner = text.strip_prefix("(?:").or_else(|| text.strip_prefix('('));
-    match inner.and_then(split_group) {
-        Some((_, after)) if after.starts_with(['?', '*', '{']) => false,
-        Some((group, _)) => alternatives(group).into_iter().all(is_start),
-        None => is_start(text),
-    }
+    let is_optional = |after: &str| after.starts_with(['?', '*', '{']);
+    !group(text).is_some_and(|(_, after)| is_optional(after)) && starts(text).into_iter().all(is_start)
+}
+
+/// Returns the alternatives of the group at the beginning of a text, or the text itself.
+fn starts(text: &str) -> Vec<&str> {
+    group(text).map_or_else(|| vec![text], |(group, _)| alternatives(group))
+}
+
+/// Returns the content of the group at the beginning of a text, and the text after it; `None` without a group.
+fn group(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("(?:").or_else(|| text.strip_prefix('('))?;
+    split_group(inner)
 }
 
 fn is_slash(text: &str) -> bool {
     text.starts_with('/')
 }
 
-/// Returns true if an expression begins with a character other than a slash, or with the end of the path.
+/// Returns true if an expression begins with a literal character other than a slash, or with the end of the path.
 fn is_name(text: &str) -> bool {
     let mut parts = parts(text).map(|(_, part)| part);
     let is_constant = match parts.next() {
@@ -168,6 +244,10 @@ mod tests {
             ("^(?:/a|/b)$", "", "^(?:/a|/b)$"),
             ("^(/|$)", "", "^/(/|$)"),
             ("^(/a)?b", "", "^/(/a)?b"),
+            // A second anchor at the same position adds nothing.
+            ("^(a|^b)", "", "^/(a|b)"),
+            ("(?i)^(?:a|(^b|c))x|^^d", "", "(?i)^/(?:a|(b|c))x|^/d"),
+            ("(^(a|^b))|c(^d)", "", "(^/(a|b))|c(^/d)"),
             ("[^a]\\^b", "", "[^a]\\^b"),
             // A slash before a name is not that of the beginning.
             ("/\\.git|^x", "", "./\\.git|^/x"),
@@ -186,6 +266,12 @@ mod tests {
             ("^\\/a|^(a?/b)", "^\\/a|^(a?/b)", true),
             ("^(a)?/b|^(a|/b)", "^(a)?/b|^(a|/b)", true),
             ("^/?a", "^/a", true),
+            ("^/?(a|b)", "^/(a|b)", true),
+            // The slash may be the first one of the rest.
+            ("^/?.*/a", "^/?.*/a", true),
+            ("^/?(.*)/a", "^/?(.*)/a", true),
+            ("^/?/a", "^/?/a", true),
+            ("^/?[^a]", "^/?[^a]", true),
             // Apache never matches these.
             ("^a", "^/a", false),
             ("^$", "^/$", false),
@@ -207,7 +293,29 @@ mod tests {
             ("^(/?)x", false),
             ("^(?:/)?x", false),
             ("^(/a|b)$", false),
+            ("^(/?a|/b)", true),
+            ("^(/?a|/?b)", false),
+            ("^(a|^/b)", false),
+            ("^(/a|^/b)", true),
+            // A repetition of `^b` is not at the beginning.
+            ("^(a|^b)+", true),
             ("[^/]+/\\^/x", false),
+            // Without an anchor, the slash at the beginning of the path may match.
+            ("(/css/|/js/)", true),
+            ("x|(?:y|(?:/z))", true),
+            ("\\/open", true),
+            ("(^a|/b)", true),
+            ("[^/]*/b", true),
+            (".b", true),
+            ("/?[^/]*/b", true),
+            ("(a)?/b", true),
+            ("(^|/)?/b", true),
+            ("[+-9]b", true),
+            // It cannot match.
+            ("/css/", false),
+            ("\\.js$|(?:a|[a-z0-9]+|\\w+)x", false),
+            ("(^|/)\\.ht|(?i)b|/?c", false),
+            ("(.*)/a|.+/b", false),
         ] {
             assert_eq!(is_wider(expression, true), expected, "{expression}");
         }

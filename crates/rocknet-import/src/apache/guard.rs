@@ -6,7 +6,7 @@ use crate::condition::{Conditions, both};
 pub(super) struct Guard {
     /// Alternatives under which the rules that follow apply.
     pub alternatives: Vec<Conditions>,
-    /// The same for the rules of folders. Of the rules of the host, only those with the flag `END` end them.
+    /// The same for the rules of folders. A rule of the host restricts these only with the flag `END`.
     of_folders: Vec<Conditions>,
     is_in_folder: bool,
     /// True if a rule may have rewritten the path. Conditions of the guard would then test the new path, and not the

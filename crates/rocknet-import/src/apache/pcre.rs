@@ -52,8 +52,8 @@ fn class_length(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns each character of an expression that may be an operator ([`Part::Plain`]), with its position in bytes, and
-/// the number of groups that are open before it.
+/// Returns each character of an expression that may be an operator ([`Part::Plain`]). With it come its position in
+/// bytes, and the number of groups that are open before it.
 pub(super) fn operators(expression: &str) -> impl Iterator<Item = (usize, char, usize)> {
     let (mut at, mut depth) = (0, 0_usize);
     parts(expression).filter_map(move |(text, part)| {

@@ -10,6 +10,8 @@ use super::context::{ServerContext, server_url};
 use super::forwarding::Forwarding;
 use super::path::prefix;
 
+const OWN_ADDRESS: &str = "RockNet rewrites the address of the upstream itself";
+
 /// Directives of proxies of one host.
 #[derive(Default)]
 pub(super) struct ProxyDirectives {
@@ -48,13 +50,19 @@ impl ProxyDirectives {
         true
     }
 
-    /// Reads a `ProxyPass` in a section such as `<Location /a>`, where it has only a URL. `path`: path of the section.
+    /// Reads a `ProxyPass` or `ProxyPassReverse` in a section such as `<Location /a>`, where it has only a URL. `path`:
+    /// path of the section.
     pub fn read_in(&mut self, directive: &Directive, path: &str) {
+        if directive.is("ProxyPassReverse") {
+            let arguments = vec![path.to_owned(), directive.argument(0).to_owned()];
+            let reverse = Directive::new(&directive.name, arguments, directive.line);
+            return self.others.push(reverse);
+        }
         self.passes
             .push((path.to_owned(), directive.argument(0).to_owned(), directive.clone()));
     }
 
-    /// Adds a proxy for the paths below a prefix, to which a `RewriteRule` with the flag `P` forwards requests.
+    /// Adds a proxy for the paths below a prefix. A `RewriteRule` with the flag `P` forwards requests to it.
     pub fn add(&mut self, prefix: &str, url: &str, directive: &Directive) {
         self.passes.push((prefix.to_owned(), url.to_owned(), directive.clone()));
     }
@@ -94,6 +102,28 @@ impl ProxyDirectives {
                     .set("proxy", proxy.value(), directive.line);
             }
         }
+        self.note_other_reverses(site);
+    }
+
+    /// Notes each `ProxyPassReverse` whose path no proxy has.
+    fn note_other_reverses(&self, site: &mut Site) {
+        let is_same = |left: &str, right: &str| left.trim_end_matches('/') == right.trim_end_matches('/');
+        for directive in self.others.iter().filter(|d| d.is("ProxyPassReverse")) {
+            let (path, url) = (directive.argument(0), directive.argument(1));
+            let is_known = |(known, target, _): &&(String, String, Directive)| is_same(known, path) && target != "!";
+            if self.passes.iter().any(|pass| is_known(&pass)) {
+                continue;
+            }
+            // `ProxyPass /a http://b/a` is often followed by `ProxyPassReverse / http://b/`.
+            match self
+                .passes
+                .iter()
+                .any(|(_, target, _)| server_url(target) == server_url(url))
+            {
+                true => site.unneeded(directive, OWN_ADDRESS),
+                false => site.skip(directive, "no `ProxyPass` has this path: write `redirects` in `proxy`"),
+            }
+        }
     }
 
     /// Translates each `ProxyPassReverse` for the path of a proxy to an entry of `redirects`. RockNet replaces the
@@ -108,7 +138,7 @@ impl ProxyDirectives {
             let is_own = proxy.servers.iter().any(|server| server.url == server_url(url));
             // A group of servers is written as `balancer://name`.
             if is_own || !url.starts_with("http") {
-                site.unneeded(directive, "RockNet rewrites the address of the upstream itself");
+                site.unneeded(directive, OWN_ADDRESS);
             } else if is_plain_url(url) {
                 proxy.add_pair("redirects", url, public);
             } else {

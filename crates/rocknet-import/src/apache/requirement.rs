@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 
-/// Clients that a condition permits. All fields apply together.
+/// Clients that a condition permits. Unless `is_either` is true, all fields apply together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requirement {
     /// Addresses that are permitted; `None` for every address.

@@ -71,7 +71,7 @@ impl<'a> RulePath<'a> {
 
     /// Returns the paths that the rule refuses, as alternative conditions; `None` if RockNet has no counterpart.
     ///
-    /// With `RewriteBase /app`, the expression `^old/` refuses both `/app/old/` and `/old/`: the folder of an
+    /// With `RewriteBase /app`, the expression `^old/` refuses both `/app/old/` and `/old/`. The folder of an
     /// `.htaccess` becomes the root of the site, so its paths may lack the base.
     pub fn refused(&self) -> Option<Vec<Conditions>> {
         if self.matches_all {

@@ -106,8 +106,15 @@ pub(super) fn translate(
             scope.settings.set("php", php, directive.line);
         } else if let PhpEffect::Done = effect {
             // The effect is stored in the site.
-        } else if directive.is("ProxyPass") {
-            proxies.read_in(directive, argument);
+        } else if directive.is("ProxyPass") || directive.is("ProxyPassReverse") {
+            // Apache takes an expression as the beginning of a path, so these directives have no effect there.
+            match is_expression {
+                true => scope.notes.skip(
+                    directive,
+                    "Apache takes the expression of the section as a path: write a route with `proxy`",
+                ),
+                false => proxies.read_in(directive, argument),
+            }
         } else if directive.name.to_ascii_lowercase().starts_with("rewrite") {
             let is_read = is_site && rewrites.read_in_section(directive);
             if !is_read {

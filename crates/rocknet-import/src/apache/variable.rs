@@ -13,7 +13,6 @@ const OF_QUERY: &str =
     "RockNet compares each parameter of the query by itself, wherever it stands, and its name with its case";
 const OF_PORT: &str = "RockNet compares the scheme, not the port";
 const OF_HOST: &str = "RockNet assumes that each request names a host";
-const OF_ADDRESS: &str = "`.` in the expression also matched digits";
 
 /// Returns the name of the header field that a variable stands for: `User-Agent` for `%{HTTP_USER_AGENT}`.
 fn field(subject: &str) -> Option<String> {
@@ -96,10 +95,9 @@ pub(super) fn matching(
         "%{REQUEST_METHOD}" => single("method", methods(expression, ignores_case)?),
         "%{REMOTE_ADDR}" => {
             let client = Condition::new("client", Value::Text(condition::network(expression)?));
-            // In an expression for a whole address, an unescaped `.` can only match a dot.
-            let is_exact = expression.ends_with('$') || !expression.replace("\\.", "").contains('.');
+            let is_exact = !condition::is_beyond_network(expression);
             let accuracy = Accuracy::of(is_exact, true).negated_if(is_negated);
-            Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, OF_ADDRESS))
+            Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, condition::OF_ADDRESS))
         }
         "%{HTTP_HOST}" | "%{SERVER_NAME}" => host(expression, &named, is_negated),
         "%{REQUEST_URI}" if matches!(expression, "." | ".*" | "^" | ".+") => constant(!is_negated),

@@ -66,8 +66,8 @@ pub(super) fn refuses(directive: &Directive, words: &[&str]) -> bool {
     }
 }
 
-/// Translates a refusal of clients by their address to `deny`, or to `allow` if it refuses all clients but those of the
-/// matcher: `@others not remote_ip 10.0.0.0/8` with `abort @others`.
+/// Translates a refusal of clients by their address to `deny`. If it refuses all clients but those of the matcher, the
+/// result is `allow`: `@others not remote_ip 10.0.0.0/8` with `abort @others`.
 fn deny(
     directive: &Directive,
     matcher: &PathMatcher,
@@ -121,9 +121,9 @@ fn redirect(
     let Some(host) = host else {
         return redirect_to(directive, &target, code, patterns, keys, site);
     };
-    // A redirect is added for each name of the site, with the name in place of the placeholder.
-    // The matcher may select one of the names itself.
+    // The matcher may select one of the names of the site itself.
     let own = keys.iter().position(|(key, _)| *key == "host");
+    // A redirect is added for each name, with the name in place of the placeholder.
     let names: Vec<String> = match own.map(|at| &keys[at].1) {
         Some(Value::Text(name)) => vec![name.clone()],
         Some(_) => Vec::new(),

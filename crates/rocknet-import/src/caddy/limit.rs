@@ -52,7 +52,7 @@ fn zone(block: &Directive) -> Option<Value> {
         }
     }
     let (events, window) = (events?, window?);
-    // The unit is the window itself, or else the shortest unit in which the rate is a whole number: 5 events in two
+    // The unit is the window itself, or else the shortest unit in which the rate is a whole number. So 5 events in two
     // minutes become `150/h`.
     let is_whole = |(_, seconds): &&(&str, u64)| {
         let product = events.checked_mul(*seconds);

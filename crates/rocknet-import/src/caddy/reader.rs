@@ -137,7 +137,7 @@ impl CaddyReader<'_> {
                 text.push(c);
             }
         }
-        // Only at the end of its line, a marker begins a text.
+        // A marker begins a heredoc only at the end of its line.
         let ends_line = self.chars.peek().is_none_or(|c| matches!(c, '\n' | '\r'));
         let marker = text.strip_prefix("<<").filter(|marker| !marker.is_empty());
         if let Some(marker) = marker.filter(|_| !is_quoted && ends_line) {
@@ -165,9 +165,12 @@ impl CaddyReader<'_> {
                 for _ in text[..end].chars() {
                     self.next();
                 }
-                let message =
-                    || format!("a line does not begin with the indentation of `{marker}`, which ends the text");
-                return unindented(&lines, &text[..at]).ok_or_else(|| SyntaxError::new(line, message()));
+                return unindented(&lines, &text[..at]).ok_or_else(|| {
+                    SyntaxError::new(
+                        line,
+                        format!("a line does not begin with the indentation of `{marker}`, which ends the text"),
+                    )
+                });
             }
             if self.next().is_none() {
                 return Err(SyntaxError::new(
@@ -180,7 +183,8 @@ impl CaddyReader<'_> {
     }
 }
 
-/// Returns a text without the indentation of its lines; `None` if a line has another one. Empty lines need none.
+/// Returns a text without the indentation of its lines; `None` if a line has another one. Empty lines need no
+/// indentation.
 fn unindented(lines: &[String], indentation: &str) -> Option<String> {
     let all: Option<Vec<&str>> = lines
         .iter()

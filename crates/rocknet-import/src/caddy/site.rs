@@ -64,12 +64,16 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
         options,
     };
     let named = matcher::named(site.children());
+    // The directive that redirects every path to HTTPS, if there is one.
+    let mut redirecting = None;
     for (at, directive) in site.children().iter().enumerate() {
         match directive.name.as_str() {
             "tls" => tls::translate(directive, &mut host, document),
             "bind" => {}
             "redir" if !is_tls && https_redirect(directive).is_some() => {
-                host.https_redirect = https_redirect(directive);
+                // Caddy applies the first one.
+                let first = redirecting.get_or_insert(directive);
+                host.https_redirect = https_redirect(first);
             }
             "handle" if matcher::split(directive, &named).0.is_host() => {
                 let names = host_names(&matcher::split(directive, &named).0);
@@ -105,14 +109,11 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
             _ => block.directives.push(directive),
         }
     }
-    if host.https_redirect.is_some() {
+    if let Some(redirecting) = redirecting {
         // Caddy applies `redir` first, wherever it stands. One with a matcher precedes the redirect of every path.
-        let others = site.children().iter().filter(|directive| {
-            let is_this = directive.is("redir") && https_redirect(directive).is_some();
-            !is_this && !directive.is("tls") && !directive.is("bind")
-        });
-        for directive in others {
-            match directive.is("redir") {
+        let is_other = |d: &&Directive| !std::ptr::eq(*d, redirecting) && !d.is("tls") && !d.is("bind");
+        for directive in site.children().iter().filter(is_other) {
+            match directive.is("redir") && https_redirect(directive).is_none() {
                 true => host.site.differs(
                     directive,
                     "requests without TLS are redirected to HTTPS first; write the redirect into the site with TLS",

@@ -23,7 +23,9 @@ pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&Locati
         };
     };
     if let Some(difference) = test::difference(block) {
-        match difference.weakens_refusals && restricts(block) {
+        // A `break` is an exception from the refusals that follow.
+        let is_exception = block.children().iter().any(|d| d.is("break"));
+        match is_exception || difference.weakens_refusals && restricts(block) {
             true => site.weakens(block, difference.message),
             false => site.differs(block, difference.message),
         }
@@ -68,4 +70,12 @@ pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&Locati
             ),
         }
     }
+}
+
+/// Returns true if a block has a `return`, and no directive before it may end the evaluation.
+pub(super) fn always_returns(block: &Directive) -> bool {
+    let ends = |d: &Directive| d.is("break") || d.is("rewrite") && matches!(d.argument(2), "last" | "break");
+    let mut before = block.children().iter().take_while(|d| !d.is("return"));
+    block.children().iter().any(|d| d.is("return"))
+        && !before.any(|d| ends(d) || d.is("if") && d.children().iter().any(ends))
 }

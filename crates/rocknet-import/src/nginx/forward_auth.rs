@@ -30,11 +30,11 @@ use super::place::{LocationMatch, matched};
 use super::test::field_name;
 use super::upstream::Upstreams;
 
-/// Adds arguments to each `auth_request` of a server and of its locations that has a counterpart: URL of the authority,
-/// page for signing in, field of the user, and fields of the identity. The page and the user are empty without such
-/// directives. `scope` translates the arguments to `auth`. Removes or replaces the directives that belong to
-/// `auth_request`, and returns notes about them. An `auth_request` without a counterpart stays as it is. `inherited`:
-/// `proxy_…` directives of `http`.
+/// Adds arguments to each `auth_request` of a server and of its locations that has a counterpart. These are the URL of
+/// the authority, the page for signing in, the field of the user, and the fields of the identity. The page and the user
+/// are empty if nothing names them. `scope` translates the arguments to `auth`. Removes or replaces the directives that
+/// belong to `auth_request`, and returns notes about them. An `auth_request` without a counterpart stays as it is.
+/// `inherited`: `proxy_…` directives of `http`.
 pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstreams: &Upstreams) -> Vec<Note> {
     let mut notes = Vec::new();
     let has_request = |block: &Directive| block.children().iter().any(is_query);
@@ -184,7 +184,7 @@ fn reduce(location: &mut Directive, authorities: &Authorities, server: &Directiv
         return;
     }
     // `location /auth` also refuses `/authx`, which only an expression can express. The expression would precede other
-    // locations there, such as `/authors`, so it is written only if the path of no other location begins with this one.
+    // locations there, such as `/authors`. So it is written only if the path of no other location begins with this one.
     if let LocationMatch::Prefix { path, .. } = matched(location)
         && !path.ends_with('/')
         && !server.children().iter().any(|other| is_below(other, &path))
@@ -219,8 +219,9 @@ fn escaped(text: &str) -> String {
     expression
 }
 
-/// Removes directives of a block that RockNet does not need. A variable with a field of the authority's response, such
-/// as `$user` in the example at the top, becomes `$http_x_user`, because RockNet adds the field to the request.
+/// Removes directives of a block that RockNet does not need. A variable with a field of the authority's response
+/// becomes that of the request, because RockNet adds the field to it: `$http_x_user` for `$user` in the example at the
+/// top.
 fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities, notes: &mut Vec<Note>) {
     let cookies = "cookies of the authority are added to the response";
     let is_cookie = |word: &String| {

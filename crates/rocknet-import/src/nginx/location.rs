@@ -13,7 +13,7 @@ use crate::value::Value;
 use super::action;
 use super::area::LocationArea;
 use super::php;
-use super::place::{LocationMatch, Locations, is_dotfiles, matched, matches_well_known, patterns};
+use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
 use super::precedence::{LocationRoute, is_overridden, keep_earlier_restrictions, note_overridden, rank, selected};
 use super::response;
 use super::restriction::{denied_status, is_denied};
@@ -42,6 +42,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         .all
         .iter()
         .any(|location| location.children().iter().any(forwards) && php::php_address(location, upstreams).is_none());
+    // Locations for PHP; true for those that may have a route for scripts.
+    let mut scripts: Vec<(&Directive, bool)> = Vec::new();
     for location in &locations.all {
         let place = matched(location);
         if matches!(place, LocationMatch::Named) {
@@ -50,7 +52,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         if let LocationMatch::Expression(expression, case) = &place {
             if expression.contains("\\.php") && location.children().iter().any(|d| d.is("fastcgi_pass")) {
                 let outer = (server, &mut root);
-                php::translate(location, expression, site, locations, upstreams, &restricted, outer);
+                let may_have_route =
+                    php::translate(location, expression, site, locations, upstreams, &restricted, outer);
+                scripts.push((location, may_have_route));
                 continue;
             }
             // RockNet forwards names with a leading dot to upstreams, and serves files in `/.well-known`.
@@ -102,7 +106,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             }
             if pattern == "/*" {
                 root.merge(settings.clone());
-            } else if !settings.is_empty() || !location.children().iter().any(|d| d.is("return")) {
+            } else if !settings.is_empty() || !conditional::always_returns(location) {
                 // A location without settings gets a route, too, which cancels the settings of `location /`. It needs
                 // none if a `return` responds to every request.
                 routes.push(LocationRoute {
@@ -119,12 +123,17 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
+    // The lists of `location /` replace those of the server. They do not open a site that a restriction without a
+    // counterpart has closed.
+    root.cancel_inherited_lists(&base, site.line);
+    restore_scripts(&scripts, &root, &base, site);
     let mut routes = selected(routes, site);
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
     for LocationRoute { settings, line, .. } in &mut routes {
-        restore(settings, &root, &base);
+        // Values of `restore` are no lists of the location, so they cancel nothing.
         settings.cancel_inherited_lists(&base, *line);
+        restore(settings, &root, &base);
         settings.cancel_inherited_lists(&root, *line);
     }
     let mut inherited = access_of(&base);
@@ -145,11 +154,11 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         }
     }
     site.notes.append(&mut notes);
-    // `location /` must not open a site that a restriction without a counterpart has closed.
-    if base.is_locked() {
-        root.cancel_inherited_lists(&base, site.line);
-    }
     site.settings.merge(root);
+    // An empty list has cancelled that of the server.
+    if site.settings.get("deny") == Some(&Value::List(Vec::new())) {
+        site.settings.remove("deny");
+    }
     // Without PHP, there is no default that `fallback = false` would turn off.
     let is_needless = site.settings.get("fallback") == Some(&Value::Flag(false)) && !has_php;
     if is_needless {
@@ -157,10 +166,42 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     }
 }
 
+/// Restores access control and compression of the server in the route for scripts, because settings of `location /`
+/// become those of the site. `scripts`: locations for PHP, each with true if it may have such a route. `root` and
+/// `base`: as in [`restore`].
+fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Settings, site: &mut Site) {
+    let mut changed = Settings::default();
+    for (key, setting) in root.in_order() {
+        if ["allow", "deny", "auth", "satisfy", "compress"].contains(&key) {
+            changed.set(key, setting.value.clone(), setting.line);
+        }
+    }
+    for (location, may_have_route) in scripts {
+        let known = site.routes.iter().find(|route| route.pattern == "*.php");
+        let mut own = known.map(|route| route.settings.clone()).unwrap_or_default();
+        own.cancel_inherited_lists(base, location.line);
+        restore(&mut own, &changed, base);
+        own.cancel_inherited_lists(root, location.line);
+        // The route is for every script, and those of other locations must not become more open.
+        let is_for_all = matches!(matched(location), LocationMatch::Expression(text, _) if is_for_every_script(&text));
+        let is_open = own.get("allow") == Some(&Value::text("all")) || own.get("auth") == Some(&Value::Flag(false));
+        let is_open = is_open || own.get("deny") == Some(&Value::List(Vec::new()));
+        match *may_have_route && (is_for_all || !is_open) {
+            true if own.is_empty() => {}
+            true => site.route("*.php", location.line).merge(own),
+            false if own.restricts() => site.weakens(
+                location,
+                "scripts have the access control of `location /`: write a route for `*.php`",
+            ),
+            false => {}
+        }
+    }
+}
+
 /// Turns PHP off in a location with `^~`, whose scripts nginx sends as files.
 fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
     const HANDLERS: [&str; 5] = ["php", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let only_returns = settings.is_empty() && location.children().iter().any(|d| d.is("return"));
+    let only_returns = settings.is_empty() && conditional::always_returns(location);
     if only_returns || HANDLERS.iter().any(|key| settings.has(key)) {
         return;
     }
@@ -200,7 +241,7 @@ fn translate_location<'a>(
     for directive in others.into_iter().chain(passes) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
-            ("return", _) => response::translate(directive, area, &mut scope, site, locations),
+            ("return", _) => response::translate(directive, area, &guard, &mut scope, site, locations),
             ("rewrite", _) if path::is_strip(directive, location, patterns) => strips = true,
             ("rewrite", [_, target, "break"]) if path::leaves(target, location, area) => {
                 let message = "the rewritten path would get the settings of its own route: write a rule with `rewrite`, \

@@ -37,9 +37,10 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
-/// Translates a location that passes scripts to PHP: the address becomes `php` of the site, and the other settings
+/// Translates a location that passes scripts to PHP. The address becomes `php` of the site, and the other settings
 /// become those of a route for `*.php`. `restricted`: patterns of earlier expressions that restrict access. `server`:
-/// scope of the server. `root`: settings that become those of the site, and get `cache`.
+/// scope of the server. `root`: settings that become those of the site, and get `cache`. Returns true if a route for
+/// scripts would not take precedence over a restriction.
 pub(super) fn translate<'a>(
     location: &'a Directive,
     expression: &str,
@@ -48,7 +49,7 @@ pub(super) fn translate<'a>(
     upstreams: &Upstreams,
     restricted: &[String],
     (server, root): (&Scope<'a>, &mut Settings),
-) {
+) -> bool {
     let servers = php_address(location, upstreams).unwrap_or_default();
     let mut scope = Scope::new(ConfigLevel::Location);
     for directive in location.children() {
@@ -131,7 +132,8 @@ pub(super) fn translate<'a>(
         note_overridden(location, &["*.php".to_owned()], locations, site);
     }
     let scripts = ["*.php".to_owned()];
-    if !scope.settings.restricts() && !scope.settings.is_empty() && !are_disjoint(restricted, &scripts) {
+    let may_have_route = scope.settings.restricts() || are_disjoint(restricted, &scripts);
+    if !may_have_route && !scope.settings.is_empty() {
         // Without this route, scripts run by `php` of the site, with the restriction of their path.
         let message = "an earlier expression restricts access, and a route for scripts could take precedence: write a \
              route with the same `allow`, `deny` and `auth`";
@@ -140,6 +142,7 @@ pub(super) fn translate<'a>(
         let route = site.route("*.php", location.line);
         route.merge(scope.settings);
     }
+    may_have_route
 }
 
 /// Notes a variable for scripts. The address of a php-fpm takes no variables, so they belong in its pool.

@@ -1,5 +1,6 @@
 //! Translates `return` in a location.
 
+use crate::condition::Conditions;
 use crate::directive::Directive;
 use crate::document::{Notes, RuleStage, Site};
 use crate::value::Value;
@@ -10,15 +11,28 @@ use super::place::Locations;
 use super::restriction::refuses;
 use super::scope::Scope;
 
-/// Translates `return` to a redirect or a rule. `area`: paths of its location.
+/// Translates `return` to a redirect or a rule. `area`: paths of its location. `guard`: alternative sets of conditions,
+/// one of which must hold for nginx to reach it.
 pub(super) fn translate(
     directive: &Directive,
     area: &LocationArea,
+    guard: &[Conditions],
     scope: &mut Scope<'_>,
     site: &mut Site,
     locations: &Locations<'_>,
 ) {
     let line = directive.line;
+    if guard.iter().any(|conditions| !conditions.is_empty()) {
+        // A request that does not reach it needs the access control of the path.
+        if directive.argument(0) != "403" {
+            locations.note_access_first(directive, site);
+        }
+        match action::keys(directive, area.is_site()) {
+            Some(keys) => action::add(directive, site, area.stage, Some(area), &area.patterns, guard, &keys),
+            None => skip(directive, scope),
+        }
+        return;
+    }
     // Access control refuses requests, too, so its order makes no difference to a 403.
     if area.stage != RuleStage::Exact && directive.argument(0) != "403" {
         locations.note_access_first(directive, site);

@@ -4,6 +4,7 @@ mod access;
 mod back_end;
 mod global;
 mod log;
+mod named;
 mod response;
 mod unneeded;
 
@@ -14,6 +15,7 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
+use super::effective_access::EffectiveAccess;
 use super::includes::is_covered;
 use super::restriction::is_unknown_restriction;
 use super::upstream::Upstreams;
@@ -37,7 +39,7 @@ pub(super) struct Scope<'a> {
     /// Directives `allow` and `deny`, in their order. After [`Scope::finish`], those of an outer level if this one has
     /// none.
     access: Vec<&'a Directive>,
-    /// True if the key `allow` differs from the directives, because of `satisfy any` with a password.
+    /// True if the key `allow` differs from the directives, because of `satisfy any` with authentication.
     is_adapted: bool,
     /// Directives `proxy_…` without a separate list in this structure, and `mirror`. They apply to the `proxy_pass` of
     /// this level and below.
@@ -54,8 +56,10 @@ pub(super) struct Scope<'a> {
     auth: (Option<&'a Directive>, Option<&'a Directive>),
     /// The directive `auth_request`, if it is off or `forward_auth` has added an authority to its arguments.
     forward: Option<&'a Directive>,
-    /// Directives of access control and authentication in the named location to which `try_files` leads.
-    named: Vec<&'a Directive>,
+    /// The named location to which `try_files` leads, and its directives of access control and authentication.
+    named: Option<(&'a Directive, Vec<&'a Directive>)>,
+    /// Access control without that of a named location. Set by [`Scope::finish`].
+    effective: EffectiveAccess<'a>,
     /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by
     /// [`Scope::finish`].
     authentication: (bool, bool),
@@ -90,7 +94,8 @@ impl<'a> Scope<'a> {
             hidden: Vec::new(),
             auth: (None, None),
             forward: None,
-            named: Vec::new(),
+            named: None,
+            effective: EffectiveAccess::default(),
             authentication: (false, false),
             is_any_enough: false,
             globals: Vec::new(),
@@ -335,6 +340,7 @@ pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
         true => server.added.clone_from(&http.added),
         false => http.added.iter().for_each(|name| outer.remove_entry("headers", name)),
     }
+    settings.cancel_inherited_lists(&outer, 0);
     for (key, setting) in outer.in_order() {
         settings.set_default(key, setting.value.clone(), setting.line);
     }
@@ -345,6 +351,7 @@ pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
     let defaults = [
         ("browse", Value::Flag(false)),
         ("compress", Value::Flag(true)),
+        ("deny", Value::List(Vec::new())),
         ("limit", Value::Flag(false)),
         ("satisfy", Value::text("all")),
     ];

@@ -49,6 +49,14 @@ pub(super) fn difference(block: &Directive) -> Option<TestDifference> {
         });
     }
     let operator = rest.trim().split(' ').next().unwrap_or_default();
+    let pattern = rest.trim().strip_prefix(operator).unwrap_or_default();
+    let pattern = pattern.trim().strip_suffix(')').unwrap_or(pattern).trim();
+    if subject == "$remote_addr" && operator.contains('~') && condition::is_beyond_network(pattern) {
+        return Some(TestDifference {
+            message: condition::OF_ADDRESS,
+            weakens_refusals: !operator.starts_with('!'),
+        });
+    }
     let is_of_file = subject.starts_with(['-', '!']) && rest.contains("$request_uri");
     let is_equality = subject == "$request_uri" && matches!(operator, "=" | "!=");
     (is_of_file || is_equality).then_some(TestDifference {
@@ -139,8 +147,8 @@ fn equal(variable: &str, text: &str, is_negated: bool) -> Option<Vec<Conditions>
     }
 }
 
-/// Returns true if an expression for the path with its query matches by the path alone: it is anchored at the beginning
-/// of the path, and no part of it can match the `?` before the query.
+/// Returns true if an expression for the path with its query matches by the path alone. It is then anchored at the
+/// beginning of the path, and no part of it can match the `?` before the query.
 fn is_about_path(expression: &str) -> bool {
     let Some(rest) = expression.strip_prefix("^/") else {
         return false;

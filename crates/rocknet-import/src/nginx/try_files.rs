@@ -13,8 +13,8 @@ use super::upstream::Upstreams;
 /// Named locations by name, such as `@app`.
 pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 
-/// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with locations, which inherit its
-/// settings, and not its `try_files`.
+/// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with other than named
+/// locations, which inherit its settings, and not its `try_files`.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,
@@ -121,7 +121,7 @@ fn named_location<'a>(
         return scope.notes.skip(directive, "there is no such location in this file");
     };
     let mut has_pass = false;
-    scope.read_named(|scope| has_pass = read_named(location, scope, upstreams));
+    scope.read_named(location, |scope| has_pass = read_named(location, scope, upstreams));
     if has_pass {
         let message = "every request goes to the application: RockNet does not look for a file first; write a route \
              with `proxy = false` and `root` for each folder of files";

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Language, NoteKind, import};
 
-use crate::support::{has, has_note, is_any_weakened, translated_nginx};
+use crate::support::{has, has_note, is_any_weakened, translated_apache, translated_nginx};
 
 #[test]
 fn parameters_are_inherited_by_locations_without_own_ones() {
@@ -138,6 +138,65 @@ fn parts_of_a_request_that_nginx_does_not_forward_have_notes() {
             );
             let is_weakened = is_lost && part == "headers";
             assert_eq!(is_any_weakened(&import), is_weakened, "{text}: {:?}", import.notes);
+        }
+    }
+}
+
+#[test]
+fn proxies_of_sections_of_apache_have_the_path_of_the_section() {
+    // Directives, a part of the result, and the start and the kind of their notes.
+    for (host, expected, notes) in [
+        (
+            "<Location /app/>\nProxyPass http://127.0.0.1:1/app/\nProxyPassReverse http://b.test/\n</Location>",
+            Some("redirects = { \"http://b.test/\" = \"/app/\" }"),
+            &[("ProxyPass http", NoteKind::Differs)][..],
+        ),
+        (
+            "<Location /app/>\nProxyPass http://127.0.0.1:1/app/\nProxyPassReverse http://127.0.0.1:1/app/\n</Location>",
+            Some("proxy = \"http://127.0.0.1:1\""),
+            &[
+                ("ProxyPass http", NoteKind::Differs),
+                ("ProxyPassReverse", NoteKind::NotNeeded),
+            ],
+        ),
+        // Apache takes the expression as the beginning of a path.
+        (
+            "<LocationMatch ^/app/>\nProxyPass http://127.0.0.1:1/app/\nProxyPassReverse http://b.test/\n</LocationMatch>",
+            None,
+            &[
+                ("ProxyPass ", NoteKind::NotTranslated),
+                ("ProxyPassReverse", NoteKind::NotTranslated),
+            ],
+        ),
+        (
+            "<Location ~ ^/app/>\nProxyPass http://127.0.0.1:1/app/\n</Location>",
+            None,
+            &[("ProxyPass ", NoteKind::NotTranslated)],
+        ),
+        // No proxy has the path.
+        (
+            "ProxyPass /app/ http://127.0.0.1:1/app/\nProxyPassReverse /other/ http://b.test/\n\
+             ProxyPassReverse / http://127.0.0.1:1/",
+            Some("proxy = \"http://127.0.0.1:1\""),
+            &[
+                ("ProxyPass /app/", NoteKind::Differs),
+                ("ProxyPassReverse /other/", NoteKind::NotTranslated),
+                ("ProxyPassReverse / ", NoteKind::NotNeeded),
+            ],
+        ),
+    ] {
+        let import = translated_apache(host);
+        match expected {
+            Some(expected) => has(&import, expected),
+            None => assert!(!import.toml.contains("route."), "{}", import.toml),
+        }
+        let found: Vec<_> = import.notes.iter().collect();
+        assert_eq!(found.len(), notes.len(), "{host}: {found:?}");
+        for (note, (start, kind)) in found.iter().zip(notes) {
+            assert!(
+                note.directive.starts_with(start) && note.kind == *kind,
+                "{host}: {found:?}"
+            );
         }
     }
 }

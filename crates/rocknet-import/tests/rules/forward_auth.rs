@@ -272,53 +272,6 @@ fn pages_for_signing_in_become_redirects() {
 }
 
 #[test]
-fn a_named_location_opens_no_place() {
-    const VERIFY: &str = "location = /verify { internal; proxy_pass http://a:1/verify; }
-        location = /other { internal; proxy_pass http://a:1/other; }";
-    const PASSWORD: &str = "auth_basic x; auth_basic_user_file /u;";
-    for (place, named, has_auth, is_closed) in [
-        ("auth_request /verify;", "auth_request off;", true, false),
-        ("auth_request /verify;", "auth_request /verify;", true, false),
-        ("auth_request /verify;", "auth_request /other;", false, true),
-        ("auth_request /verify;", PASSWORD, false, true),
-        ("auth_request /verify;", "allow all; satisfy any;", true, false),
-        ("auth_request /verify;", "deny 10.0.0.1;", false, true),
-        ("", "auth_request /verify;", true, false),
-        ("auth_request off;", "auth_request /verify;", true, false),
-        ("", PASSWORD, true, false),
-        (PASSWORD, "auth_basic off;", true, false),
-        (PASSWORD, PASSWORD, true, false),
-        (PASSWORD, "auth_basic x; auth_basic_user_file /others;", false, true),
-        (PASSWORD, "auth_request /verify;", false, true),
-        ("deny all;", "allow all;", false, true),
-        (
-            "allow 10.0.0.0/8; deny all;",
-            "allow 192.168.0.0/16; deny all;",
-            false,
-            true,
-        ),
-        ("", "deny all;", false, true),
-    ] {
-        let location = |place: &str| {
-            format!("location / {{ {place} try_files $uri @app; }} location @app {{ {named} proxy_pass http://b; }}")
-        };
-        let mut servers = vec![format!("{} {VERIFY}", location(place))];
-        // The location inherits what the server contains.
-        if !place.is_empty() && !place.ends_with("off;") {
-            servers.push(format!("{place} {} {VERIFY}", location("")));
-        }
-        for server in servers {
-            let import = translated(&server);
-            let toml = &import.toml;
-            assert_eq!(toml.contains("deny = \"all\""), is_closed, "{server}\n{toml}");
-            let site = toml.split("route.").next().unwrap_or_default();
-            assert!(!site.contains("auth = false"), "{server}\n{toml}");
-            assert!(!has_auth || site.contains("auth = {"), "{server}\n{toml}");
-        }
-    }
-}
-
-#[test]
 fn longer_paths_of_an_internal_authority_stay_internal() {
     let server = "auth_request /auth; location /auth { internal; proxy_pass http://a:1; }";
     let import = translated(server);

@@ -80,3 +80,40 @@ fn a_redirect_of_every_path_leaves_no_directive_without_a_note() {
         ]
     );
 }
+
+#[test]
+fn the_first_redirect_of_every_path_applies() {
+    let text = "http://a.test {\nredir https://b.test{uri} 301\nredir https://c.test{uri}\n}\n";
+    let import = import(Language::Caddy, "Caddyfile", text).unwrap();
+    has(
+        &import,
+        "redirects.\"/*\" = { to = \"https://b.test/{*}\", status = 301 }",
+    );
+    let notes: Vec<_> = import
+        .notes
+        .iter()
+        .map(|note| (note.directive.as_str(), note.kind))
+        .collect();
+    assert_eq!(notes, [("redir https://c.test{uri}", NoteKind::NotNeeded)]);
+}
+
+#[test]
+fn a_redirect_of_one_listener_is_noted_if_others_served_the_site_without_tls() {
+    let tls = "listen 443 ssl; server_name a.test; root /srv; ssl_certificate /c; ssl_certificate_key /k;";
+    let redirecting = "server { listen 80; server_name a.test; return 301 https://$host$request_uri; }";
+    for (servers, is_noted) in [
+        (format!("server {{ {tls} listen 8080; }}"), true),
+        (
+            format!("server {{ {tls} }} server {{ listen 8080; server_name a.test; root /srv; }}"),
+            true,
+        ),
+        (format!("server {{ {tls} }}"), false),
+    ] {
+        let import = import(Language::Nginx, "site.conf", &format!("{redirecting} {servers}")).unwrap();
+        assert!(!import.toml.contains("redirect = false"), "{}", import.toml);
+        let is_found = has_note(&import, "on every port");
+        assert_eq!(is_found, is_noted, "{servers}: {:?}", import.notes);
+        // The site is not served without TLS.
+        assert!(!has_note(&import, "redirect = false"), "{servers}: {:?}", import.notes);
+    }
+}

@@ -2,7 +2,7 @@
 
 use rocknet_import::Import;
 
-use crate::support::{has_note, is_any_weakened, rules, translated_nginx as translated};
+use crate::support::{has, has_note, is_any_weakened, rules, translated_nginx as translated};
 
 #[test]
 fn refusals_of_locations_apply_after_rewrites_with_last() {
@@ -235,6 +235,12 @@ fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
         ("-f $document_root/secret$request_uri", true),
         ("-f $document_root/secret$uri", false),
         ("$request_uri ~ ^/secret/", false),
+        // An unescaped dot also matches a digit, as in 100.1.1.1.
+        ("$remote_addr ~ ^10.", true),
+        ("$remote_addr ~* ^10\\.1.", true),
+        ("$remote_addr !~ ^10.", false),
+        ("$remote_addr ~ ^10\\.1\\.", false),
+        ("$remote_addr ~ ^10.1.1.1$", false),
     ] {
         let import = translated(&format!("if ({test}) {{ return 403; }}"));
         assert_eq!(rules(&import).len(), 1, "{test}: {}", import.toml);
@@ -244,86 +250,6 @@ fn refusals_by_parameters_and_targets_have_a_note_if_they_are_weaker() {
         let import = translated(&format!("if ({test}) {{ return 403; }}"));
         assert!(rules(&import).is_empty(), "{test}: {}", import.toml);
         assert!(is_any_weakened(&import), "{:?}", import.notes);
-    }
-}
-
-const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
-
-#[test]
-fn passwords_or_addresses_are_translated() {
-    let auth = "auth_basic x; auth_basic_user_file /u;";
-    for (lists, expected) in [
-        ("allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""][..]),
-        (
-            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
-            &["allow = \"10.0.0.0/8\"", "deny = \"10.0.0.1\""],
-        ),
-        // Without `deny all`, the other clients need a password, too.
-        ("allow 10.0.0.0/8;", &["allow = \"10.0.0.0/8\""]),
-        // Every client needs a password, and a denied one too.
-        ("deny all;", &["allow = \"all\""]),
-        ("deny 10.0.0.1;", &["allow = \"all\""]),
-        // Only a denied client needs a password.
-        ("allow all;", &[EVERY_CLIENT]),
-        ("allow 10.0.0.1; allow all; deny all;", &[EVERY_CLIENT]),
-        ("deny 10.0.0.1; allow all;", &[EVERY_CLIENT, "deny = \"10.0.0.1\""]),
-        // The exception closes the site.
-        ("allow 10.0.0.1; deny 10.0.0.0/8; allow all;", &["deny = \"all\""]),
-    ] {
-        let import = translated(&format!("satisfy any; {lists} {auth}"));
-        for line in expected.iter().chain(&["satisfy = \"any\""]) {
-            assert!(import.toml.contains(line), "{lists}: {line}\n{}", import.toml);
-        }
-        let count = ["\nallow", "\ndeny"]
-            .map(|key| import.toml.matches(key).count())
-            .iter()
-            .sum::<usize>();
-        assert_eq!(count, expected.len(), "{lists}: {}", import.toml);
-    }
-}
-
-#[test]
-fn a_location_may_need_no_password_by_the_lists_of_its_server() {
-    let auth = "auth_basic x; auth_basic_user_file /u;";
-    // Directives of the server and of the location, and the settings of its route.
-    for (server, location, expected) in [
-        (
-            "satisfy any; allow all;",
-            auth,
-            &[EVERY_CLIENT, "auth = { realm = \"x\", file = \"/u\" }"][..],
-        ),
-        (
-            "satisfy any; deny 10.0.0.1; allow all;",
-            auth,
-            &[
-                EVERY_CLIENT,
-                "deny = \"10.0.0.1\"",
-                "auth = { realm = \"x\", file = \"/u\" }",
-            ],
-        ),
-        (&*format!("satisfy any; {auth}"), "allow all;", &[EVERY_CLIENT]),
-        (
-            &format!("allow all; {auth}"),
-            "satisfy any;",
-            &[EVERY_CLIENT, "satisfy = \"any\""],
-        ),
-        (
-            &format!("satisfy any; allow all; {auth}"),
-            "satisfy all;",
-            &["allow = \"all\"", "satisfy = \"all\""],
-        ),
-        (
-            &format!("satisfy any; allow all; {auth}"),
-            "auth_basic off;",
-            &["allow = \"all\"", "auth = false"],
-        ),
-        // The server stays closed, because its password file is not known.
-        ("satisfy any; auth_basic x;", "allow all;", &["deny = \"all\""]),
-    ] {
-        let import = translated(&format!("{server} location /x/ {{ {location} }}"));
-        let (_, route) = import.toml.split_once("route.\"/x/*\"]\n").unwrap();
-        let lines: Vec<&str> = route.lines().filter(|line| !line.is_empty()).collect();
-        assert_eq!(lines, expected, "{server} {location}: {}", import.toml);
     }
 }
 
@@ -385,4 +311,41 @@ fn only_translated_responses_open_a_path() {
     assert!(opens(&import), "{}", import.toml);
     let import = server("return 200 $unknown;");
     assert!(!opens(&import), "{}", import.toml);
+}
+
+#[test]
+fn a_return_of_a_location_does_not_apply_after_a_break() {
+    let get = "if ($request_method = GET) { break; }";
+    for (location, expected) in [
+        (
+            format!("location /a/ {{ {get} return 403; }}"),
+            "path = '/a/*'; unless = { method = 'GET' }; respond = 403",
+        ),
+        (
+            format!("location = /a {{ {get} return 302 /b; }}"),
+            "path = '/a'; unless = { method = 'GET' }; redirect = '/b'; status = 302",
+        ),
+        (
+            format!("location ~ ^/a {{ {get} return 410; }}"),
+            "path = '~^/a'; unless = { method = 'GET' }; respond = 410",
+        ),
+    ] {
+        let import = translated(&location);
+        assert_eq!(rules(&import), [expected], "{location}: {}", import.toml);
+        assert!(!import.toml.contains("deny ="), "{}", import.toml);
+        assert!(!is_any_weakened(&import), "{:?}", import.notes);
+    }
+    // The order applies.
+    let import = translated(&format!("location /a/ {{ return 403; {get} }}"));
+    has(&import, "deny = \"all\"");
+    // Requests after the `break` need access control, so the path is not opened.
+    let import = translated(&format!("deny all; location = /a {{ {get} return 302 /b; }}"));
+    assert!(!import.toml.contains("allow = \"all\""), "{}", import.toml);
+    let import = translated(&format!(
+        "deny all; location / {{ allow all; }} location /a/ {{ {get} return 403; }}"
+    ));
+    has(&import, "route.\"/a/*\"]\ndeny = \"all\"");
+    // The exception may apply to more requests than in nginx.
+    let import = translated("location /a/ { if ($arg_x = 1) { break; } return 403; }");
+    assert!(is_any_weakened(&import), "{:?}", import.notes);
 }

@@ -117,6 +117,22 @@ fn a_location_turns_compression_on_again() {
     has(&import, "route.\"/x/*\"]\ncompress = false\n");
     let import = translated("gzip off; location ~ \\.php$ { gzip on; fastcgi_pass unix:/x; }");
     has(&import, "route.\"*.php\"]\ncompress = true\n");
+    // Settings of `location /` are those of the site, and scripts do not inherit them.
+    for (php, is_on) in [("gzip on;", true), ("", true), ("gzip off;", false)] {
+        let php = format!("location ~ \\.php$ {{ {php} fastcgi_pass unix:/x; }}");
+        for server in [
+            format!("location / {{ gzip off; }} {php}"),
+            format!("{php} location / {{ gzip off; }}"),
+        ] {
+            has(&translated(&server), &format!("route.\"*.php\"]\ncompress = {is_on}\n"));
+        }
+    }
+    // Such a route could take precedence over a restriction.
+    let import = translated(
+        "location ~ ^/admin { auth_basic x; auth_basic_user_file /u; } location / { gzip off; } \
+         location ~ \\.php$ { fastcgi_pass unix:/x; }",
+    );
+    assert!(!import.toml.contains("route.\"*.php"), "{}", import.toml);
     let text = "http { gzip off; server { listen 80; server_name a.test; root /srv; location /x/ { gzip on; } } }";
     has(
         &rocknet_import::import(Language::Nginx, "nginx.conf", text).unwrap(),

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, Note, NoteKind, import};
 
-use crate::support::{has_note, rules, translated_apache};
+use crate::support::{has, has_note, rules, translated_apache, translated_nginx};
 
 /// Translates an `.htaccess` with these rules.
 fn translated_folder(rules: &str) -> Import {
@@ -16,7 +16,17 @@ fn translated_folder(rules: &str) -> Import {
 
 #[test]
 fn in_a_folder_a_path_with_a_slash_excepts_nothing() {
-    for expression in ["^/(.*)$", "^(/.*)$", "(^/a|^/secret)", "^(?:/a|/secret)"] {
+    for expression in [
+        "^/(.*)$",
+        "^(/.*)$",
+        "(^/a|^/secret)",
+        "^(?:/a|/secret)",
+        "(/secret|/a)",
+        "\\/secret",
+        "(^a|/secret)",
+        "[^/]*/secret",
+        "^(/?a|/secret)",
+    ] {
         let import = translated_folder(&format!(
             "RewriteCond %{{REMOTE_ADDR}} ^10\\.\nRewriteRule {expression} - [L]\nRewriteRule ^secret - [F]"
         ));
@@ -35,6 +45,13 @@ fn in_a_folder_a_path_with_a_slash_excepts_nothing() {
     // The second alternative matches in Apache.
     let import = translated_folder("RewriteRule ^(/a|b)$ - [F]");
     assert_eq!(rules(&import), ["path = '/b'; respond = 403"], "{}", import.toml);
+    let import = translated_folder("RewriteRule ^(a|^b)$ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["path = ['/a', '/b']; respond = 403"],
+        "{}",
+        import.toml
+    );
 }
 
 #[test]
@@ -73,4 +90,47 @@ fn a_host_excepts_no_path_without_a_slash() {
         "{}",
         import.toml
     );
+}
+
+#[test]
+fn one_name_is_no_prefix() {
+    let import = translated_folder("RewriteRule ^[^/]+$ - [L]\nRewriteRule ^ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["unless = { path = '~^/[^/]+$' }; respond = 403; resolved = true"],
+        "{}",
+        import.toml
+    );
+    let import = translated_folder("RewriteRule ^[^/]+\\.php(/|$) - [F]");
+    assert_eq!(
+        rules(&import),
+        ["path = '~^/[^/]+\\\\.php(/|$)'; respond = 403; resolved = true"]
+    );
+    for (location, expected) in [
+        (
+            "^/pub/[^/]+$ { allow all; }",
+            "route.\"~^/pub/[^/]+$\"]\nallow = \"all\"",
+        ),
+        (
+            "^/sites/[^/]+/private/ { deny all; }",
+            "path = \"~^/sites/[^/]+/private/\"\nrespond = 403",
+        ),
+    ] {
+        let import = translated_nginx(&format!("deny all; location ~ {location}"));
+        has(&import, expected);
+    }
+}
+
+#[test]
+fn the_first_slash_of_a_host_may_belong_to_the_rest() {
+    for (expression, expected) in [
+        (
+            "^/?.*/wp-admin",
+            "path = '~^/?.*/wp-admin'; respond = 403; resolved = true",
+        ),
+        ("^/?wp-admin", "path = '~^/wp-admin'; respond = 403"),
+    ] {
+        let import = translated_apache(&format!("RewriteEngine On\nRewriteRule {expression} - [F]"));
+        assert_eq!(rules(&import), [expected], "{expression}");
+    }
 }

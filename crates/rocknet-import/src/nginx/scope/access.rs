@@ -3,7 +3,6 @@
 use super::{ConfigLevel, Scope, constant, limit};
 use crate::directive::Directive;
 use crate::document::Notes;
-use crate::settings::Settings;
 use crate::value::Value;
 
 impl<'a> Scope<'a> {
@@ -49,78 +48,6 @@ impl<'a> Scope<'a> {
         self.finish_authentication(inherited_password || inherited_authority);
         if !self.is_adapted && !is_inherited {
             self.finish_satisfy();
-        }
-    }
-
-    /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
-    /// Returns false for other directives, and for an authority without a counterpart.
-    pub fn collect_named(&mut self, directive: &'a Directive) -> bool {
-        let is_access = match directive.name.as_str() {
-            "allow" | "deny" | "satisfy" | "auth_basic" | "auth_basic_user_file" => directive.arguments.len() == 1,
-            "auth_request" => directive.arguments.len() > 1 || directive.argument(0) == "off",
-            _ => false,
-        };
-        if is_access {
-            self.named.push(directive);
-        }
-        is_access
-    }
-
-    /// Adds the access control and authentication of a named location. nginx applies them after those of the place with
-    /// `try_files`, which is this level. So they restrict the place, and never open it.
-    fn finish_named(&mut self, containing: Option<&Scope<'a>>) {
-        let named = std::mem::take(&mut self.named);
-        let is_off = |d: &Directive| d.argument(0) == "off" && matches!(d.name.as_str(), "auth_basic" | "auth_request");
-        // By themselves, `allow`, `satisfy` and `off` restrict nothing.
-        let Some(first) = named.iter().find(|d| !d.is("allow") && !d.is("satisfy") && !is_off(d)) else {
-            return;
-        };
-        let any = Value::text("any");
-        let is_any = |settings: &Settings| settings.get("satisfy").map(|value| *value == any);
-        let outer_any = containing.is_some_and(|outer| outer.is_any_enough);
-        let place_any = is_any(&self.settings).unwrap_or(outer_any);
-        let satisfy = named.iter().rfind(|d| d.is("satisfy"));
-        let named_any = satisfy.map_or(outer_any, |d| d.argument(0) == "any");
-        let auth = |scope: &Scope<'a>| [scope.auth.0, scope.auth.1, scope.forward];
-        let outer_auth = containing.map_or([None; 3], auth);
-        let own_auth = auth(self).into_iter().zip(outer_auth);
-        let mut place: Vec<&Directive> = own_auth.filter_map(|(own, outer)| own.or(outer)).collect();
-        match containing.filter(|_| self.access.is_empty()) {
-            Some(outer) => place.extend(&outer.access),
-            None => place.extend(&self.access),
-        }
-        let is_inherited = containing.is_some_and(|outer| outer.authentication != (false, false));
-        let is_locked = self.settings.is_locked() || containing.is_some_and(|outer| outer.settings.is_locked());
-        // The place has no access control, so it gets that of the named location.
-        if !is_locked && !is_inherited && place.iter().all(|d| is_off(d)) {
-            if place_any != named_any {
-                let word = if named_any { "any" } else { "all" };
-                self.settings.set("satisfy", Value::text(word), first.line);
-            }
-            for directive in named {
-                match directive.name.as_str() {
-                    "auth_basic" => self.auth.0 = Some(directive),
-                    "auth_basic_user_file" => self.auth.1 = Some(directive),
-                    "auth_request" => self.forward = Some(directive),
-                    "satisfy" => {}
-                    _ => self.access.push(directive),
-                }
-            }
-            return;
-        }
-        let in_order = |mut all: Vec<&Directive>| {
-            all.retain(|d| !d.is("satisfy"));
-            // The order of `allow` and `deny` matters, so the sort keeps it. Other directives are sorted by name.
-            all.sort_by_key(|d| (!d.is("allow") && !d.is("deny")).then(|| d.name.clone()));
-            let texts = all.into_iter().map(|d| (d.name.clone(), d.arguments.clone()));
-            texts.collect::<Vec<_>>()
-        };
-        // If both have the same access control, applying it once is enough.
-        if place_any != named_any || in_order(place) != in_order(named.clone()) {
-            self.settings.close(first.line);
-            let message = "it applies in addition to the access control of the place with `try_files`, so \
-                 `deny = \"all\"` denies every client here: write `allow` and `auth`";
-            self.notes.skip(first, message);
         }
     }
 
@@ -185,40 +112,31 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Adapts access control to `satisfy any` with a password: an allowed address needs none, and every other client
-    /// needs one, also a denied one.
+    /// Adapts access control to `satisfy any` with authentication: an allowed address needs none, and every other
+    /// client needs it, also a denied one.
     fn finish_satisfy(&mut self) {
         let is_authenticated = self.authentication != (false, false) && !self.settings.is_locked();
-        if let Some((all, denied)) = admits_others(&self.access).filter(|_| self.is_any_enough && is_authenticated) {
-            // With `allow = "all"`, `satisfy` has no effect.
-            self.settings.set("allow", Value::texts(EVERY_CLIENT), all.line);
-            if !denied.is_empty() {
-                self.settings.set("deny", Value::texts(denied), all.line);
-            }
-            self.is_adapted = true;
-            return;
-        }
-        let is_any = self.settings.get("satisfy") == Some(&Value::text("any"));
-        let has_password = matches!(self.settings.get("auth"), Some(Value::Table(_)));
-        let Some(first) = self
-            .access
-            .first()
-            .filter(|_| is_any && has_password && !self.settings.is_locked())
-        else {
+        let Some(first) = self.access.first().filter(|_| self.is_any_enough && is_authenticated) else {
             return;
         };
-        let specific = self.access.iter().take_while(|d| d.argument(0) != "all");
-        let allowed: Vec<String> = specific.filter(|d| d.is("allow")).map(address).collect();
         let line = first.line;
         self.is_adapted = true;
-        match allowed.is_empty() {
-            // `allow = "all"` cancels an inherited list. RockNet then ignores `satisfy`, and every client needs the
-            // password.
-            true => {
-                self.settings.remove("deny");
-                self.settings.set("allow", Value::text("all"), line);
-            }
-            false => self.settings.set("allow", Value::texts(allowed), line),
+        let specific = || self.access.iter().take_while(|d| d.argument(0) != "all");
+        let denied: Vec<String> = specific().filter(|d| d.is("deny")).map(address).collect();
+        let allowed: Vec<String> = match admits_others(&self.access) {
+            // With `allow = "all"`, `satisfy` has no effect.
+            true => EVERY_CLIENT.map(str::to_owned).to_vec(),
+            false => specific().filter(|d| d.is("allow")).map(address).collect(),
+        };
+        self.settings.remove("deny");
+        if allowed.is_empty() {
+            // `allow = "all"` cancels an inherited list. RockNet then ignores `satisfy`, and every client needs
+            // authentication.
+            return self.settings.set("allow", Value::text("all"), line);
+        }
+        self.settings.set("allow", Value::texts(allowed), line);
+        if !denied.is_empty() {
+            self.settings.set("deny", Value::texts(denied), line);
         }
     }
 
@@ -285,14 +203,14 @@ fn authority(directive: &Directive) -> Option<Value> {
 /// Ranges that contain every client.
 const EVERY_CLIENT: [&str; 3] = ["0.0.0.0/0", "::/0", "unix"];
 
-/// Returns the `allow all` that decides about every client except a few denied ones, and the denied addresses. Returns
-/// `None` if there is no such directive, or if an `allow` before a `deny` is an exception.
-fn admits_others<'a>(access: &[&'a Directive]) -> Option<(&'a Directive, Vec<String>)> {
-    let at = access.iter().position(|d| d.argument(0) == "all")?;
-    let all = access[at];
+/// Returns true if an `allow all` decides about every client except a few denied ones, and no `allow` before a `deny`
+/// is an exception.
+fn admits_others(access: &[&Directive]) -> bool {
+    let Some(at) = access.iter().position(|d| d.argument(0) == "all") else {
+        return false;
+    };
     let mut others = access[..at].iter().skip_while(|d| d.is("deny"));
-    let denied = access[..at].iter().filter(|d| d.is("deny")).map(address).collect();
-    (all.is("allow") && others.all(|d| d.is("allow"))).then_some((all, denied))
+    access[at].is("allow") && others.all(|d| d.is("allow"))
 }
 
 /// Returns the address of an `allow` or `deny`.

@@ -26,7 +26,8 @@ impl<'a> Scope<'a> {
     /// Calls `read`, which reads the directives of a named location into this level, the one with `try_files`. During
     /// the call, the parameters are those of the named location, which inherits those of the server, and not those of
     /// the location with `try_files`.
-    pub fn read_named(&mut self, read: impl FnOnce(&mut Scope<'a>)) {
+    pub fn read_named(&mut self, location: &'a Directive, read: impl FnOnce(&mut Scope<'a>)) {
+        self.named = Some((location, Vec::new()));
         let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
         if self.level == ConfigLevel::Server {
             self.outer_params = params::effective(&own, &outer);

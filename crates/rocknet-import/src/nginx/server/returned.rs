@@ -7,6 +7,7 @@ use crate::hosts::{HostDraft, HttpsRedirect};
 use crate::value::Value;
 
 use super::super::action::{self, ReturnAction};
+use super::super::conditional::always_returns;
 use super::super::place::Locations;
 use super::super::restriction::refuses;
 
@@ -33,9 +34,7 @@ pub(super) fn answers_all(returned: &Directive, server: &Directive, host: &HostD
         Some(ReturnAction::Redirect { .. }) => true,
         None => refuses(returned),
     };
-    let ends = |d: &Directive| d.is("break") || d.is("rewrite") && matches!(d.argument(2), "last" | "break");
-    let mut before = server.children().iter().take_while(|d| !d.is("return"));
-    is_translated && !before.any(|d| ends(d) || d.is("if") && d.children().iter().any(ends))
+    is_translated && always_returns(server)
 }
 
 /// Translates a `return` outside of locations, which applies to every path of the server. `guard`: alternative sets of

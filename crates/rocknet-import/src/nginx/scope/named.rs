@@ -1,0 +1,66 @@
+//! Access control of the named location to which `try_files` leads. nginx applies it after that of the place with
+//! `try_files`, so it restricts the place, and never opens it.
+
+use super::{ConfigLevel, Scope};
+use crate::directive::Directive;
+use crate::document::Notes;
+use crate::value::Value;
+
+impl<'a> Scope<'a> {
+    /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
+    /// Returns false for other directives, and for an authority without a counterpart.
+    pub fn collect_named(&mut self, directive: &'a Directive) -> bool {
+        let is_access = match directive.name.as_str() {
+            "allow" | "deny" | "satisfy" | "auth_basic" | "auth_basic_user_file" => directive.arguments.len() == 1,
+            "auth_request" => directive.arguments.len() > 1 || directive.argument(0) == "off",
+            _ => false,
+        };
+        if is_access && let Some((_, named)) = &mut self.named {
+            named.push(directive);
+        }
+        is_access
+    }
+
+    /// Adds the access control of the named location, if there is one. `containing`: the level that contains this one.
+    pub(super) fn finish_named(&mut self, containing: Option<&Scope<'a>>) {
+        let outer = containing.map(|outer| outer.effective.clone()).unwrap_or_default();
+        let own: Vec<&Directive> = [self.auth.0, self.auth.1, self.forward]
+            .into_iter()
+            .flatten()
+            .chain(self.access.iter().copied())
+            .collect();
+        let mut place = outer.inner(&own);
+        if let Some(word) = self.settings.get("satisfy") {
+            place.is_any_enough = *word == Value::text("any");
+        }
+        self.effective = place.clone();
+        let Some((location, directives)) = self.named.take() else {
+            return;
+        };
+        // Every named location is a level inside the server.
+        let server = if self.level == ConfigLevel::Server {
+            &place
+        } else {
+            &outer
+        };
+        let named = server.inner(&directives);
+        if named.is_open() || named.is_same(&place) {
+            return;
+        }
+        let is_locked = self.settings.is_locked() || containing.is_some_and(|outer| outer.settings.is_locked());
+        if is_locked || !place.is_open() {
+            let first = directives.first().copied().unwrap_or(location);
+            self.settings.close(first.line);
+            let message = "it applies in addition to the access control of the place with `try_files`, so \
+                 `deny = \"all\"` denies every client here: write `allow` and `auth`";
+            return self.notes.skip(first, message);
+        }
+        if place.is_any_enough != named.is_any_enough {
+            let word = if named.is_any_enough { "any" } else { "all" };
+            self.settings.set("satisfy", Value::text(word), location.line);
+        }
+        self.access = named.lists;
+        self.auth = (named.auth[0], named.auth[1]);
+        self.forward = named.auth[2];
+    }
+}

@@ -1,0 +1,258 @@
+//! Tests of `allow`, `deny` and `satisfy` of nginx, and of what levels inherit of them.
+
+use rocknet_import::{Import, Language, import};
+
+use crate::support::{is_weakened, translated_nginx};
+
+const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
+
+#[test]
+fn passwords_or_addresses_are_translated() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    for (lists, expected) in [
+        ("allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""][..]),
+        (
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &["allow = \"10.0.0.0/8\"", "deny = \"10.0.0.1\""],
+        ),
+        // Without `deny all`, the other clients need a password, too.
+        ("allow 10.0.0.0/8;", &["allow = \"10.0.0.0/8\""]),
+        // Every client needs a password, and a denied one too.
+        ("deny all;", &["allow = \"all\""]),
+        ("deny 10.0.0.1;", &["allow = \"all\""]),
+        // Only a denied client needs a password.
+        ("allow all;", &[EVERY_CLIENT]),
+        ("allow 10.0.0.1; allow all; deny all;", &[EVERY_CLIENT]),
+        ("deny 10.0.0.1; allow all;", &[EVERY_CLIENT, "deny = \"10.0.0.1\""]),
+        // The exception closes the site.
+        ("allow 10.0.0.1; deny 10.0.0.0/8; allow all;", &["deny = \"all\""]),
+    ] {
+        let import = translated_nginx(&format!("satisfy any; {lists} {auth}"));
+        for line in expected.iter().chain(&["satisfy = \"any\""]) {
+            assert!(import.toml.contains(line), "{lists}: {line}\n{}", import.toml);
+        }
+        let count = ["\nallow", "\ndeny"]
+            .map(|key| import.toml.matches(key).count())
+            .iter()
+            .sum::<usize>();
+        assert_eq!(count, expected.len(), "{lists}: {}", import.toml);
+    }
+}
+
+#[test]
+fn a_location_may_need_no_password_by_the_lists_of_its_server() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    // Directives of the server and of the location, and the settings of its route.
+    for (server, location, expected) in [
+        (
+            "satisfy any; allow all;",
+            auth,
+            &[EVERY_CLIENT, "auth = { realm = \"x\", file = \"/u\" }"][..],
+        ),
+        (
+            "satisfy any; deny 10.0.0.1; allow all;",
+            auth,
+            &[
+                EVERY_CLIENT,
+                "deny = \"10.0.0.1\"",
+                "auth = { realm = \"x\", file = \"/u\" }",
+            ],
+        ),
+        (&*format!("satisfy any; {auth}"), "allow all;", &[EVERY_CLIENT]),
+        (
+            &format!("allow all; {auth}"),
+            "satisfy any;",
+            &[EVERY_CLIENT, "satisfy = \"any\""],
+        ),
+        (
+            &format!("satisfy any; allow all; {auth}"),
+            "satisfy all;",
+            &["allow = \"all\"", "satisfy = \"all\""],
+        ),
+        (
+            &format!("satisfy any; allow all; {auth}"),
+            "auth_basic off;",
+            &["allow = \"all\"", "auth = false"],
+        ),
+        // Every client needs a password, also by lists of the server.
+        (
+            "satisfy any;",
+            &format!("deny all; {auth}"),
+            &["allow = \"all\"", "auth = { realm = \"x\", file = \"/u\" }"],
+        ),
+        (
+            "satisfy any; deny all;",
+            auth,
+            &[
+                "allow = \"all\"",
+                "deny = []",
+                "auth = { realm = \"x\", file = \"/u\" }",
+            ],
+        ),
+        // A list without `deny all` makes an exception from the password, too.
+        (
+            auth,
+            "satisfy any; allow 10.0.0.1;",
+            &["allow = \"10.0.0.1\"", "satisfy = \"any\""],
+        ),
+        (
+            &format!("satisfy any; {auth}"),
+            "allow 10.0.0.1;",
+            &["allow = \"10.0.0.1\""],
+        ),
+        // A denied client of the server needs the password.
+        (
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &format!("satisfy any; {auth}"),
+            &[
+                "allow = \"10.0.0.0/8\"",
+                "deny = \"10.0.0.1\"",
+                "auth = { realm = \"x\", file = \"/u\" }",
+                "satisfy = \"any\"",
+            ],
+        ),
+        // The server stays closed, because its password file is not known.
+        ("satisfy any; auth_basic x;", "allow all;", &["deny = \"all\""]),
+    ] {
+        let import = translated_nginx(&format!("{server} location /x/ {{ {location} }}"));
+        let (_, route) = import.toml.split_once("route.\"/x/*\"]\n").unwrap();
+        let lines: Vec<&str> = route.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines, expected, "{server} {location}: {}", import.toml);
+    }
+}
+
+/// Returns the lines of access control of a table, such as `route."/x/*"]`.
+fn access_of<'i>(import: &'i Import, table: &str) -> Vec<&'i str> {
+    let (_, lines) = import.toml.split_once(&format!("{table}\n")).expect(table);
+    let is_access = |line: &&str| ["allow", "deny", "auth", "satisfy"].contains(&line.split(' ').next().unwrap_or(""));
+    lines
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(is_access)
+        .collect()
+}
+
+#[test]
+fn a_location_without_lists_has_those_of_its_server() {
+    // Directives of the server and of `location /`, and the access control of another location.
+    for (server, root, expected) in [
+        (
+            "deny 203.0.113.5;",
+            "allow 10.0.0.0/8; deny all;",
+            &["allow = \"all\"", "deny = \"203.0.113.5\""][..],
+        ),
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1; allow all;",
+            &["allow = \"10.0.0.0/8\"", "deny = []"],
+        ),
+        (
+            "deny all;",
+            "allow 10.0.0.0/8; deny all;",
+            &["allow = \"all\"", "deny = \"all\""],
+        ),
+        ("", "allow 10.0.0.0/8; deny all;", &["allow = \"all\""]),
+    ] {
+        let import = translated_nginx(&format!(
+            "{server} location / {{ {root} }} location /x/ {{ expires 1d; }}"
+        ));
+        assert_eq!(
+            access_of(&import, "route.\"/x/*\"]"),
+            expected,
+            "{server} {root}: {}",
+            import.toml
+        );
+    }
+}
+
+#[test]
+fn lists_of_a_level_replace_those_of_the_outer_one() {
+    // Directives of the outer and of the inner level, and the access control of the site.
+    for (outer, inner, expected) in [
+        ("deny all;", "allow 10.0.0.0/8;", &["allow = \"all\""][..]),
+        ("deny all;", "allow 10.0.0.0/8; deny all;", &["allow = \"10.0.0.0/8\""]),
+        ("deny 10.0.0.1;", "allow all;", &["allow = \"all\""]),
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1;",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
+        ("allow 10.0.0.0/8; deny all;", "deny all;", &["deny = \"all\""]),
+        ("deny 10.0.0.1;", "", &["deny = \"10.0.0.1\""]),
+        // The restriction has no counterpart.
+        ("auth_jwt x;", "allow all;", &["deny = \"all\""]),
+    ] {
+        for text in [
+            format!("http {{ {outer} server {{ server_name a.test; {inner} }} }}"),
+            format!("server {{ server_name a.test; {outer} location / {{ {inner} }} }}"),
+        ] {
+            let import = import(Language::Nginx, "nginx.conf", &text).unwrap();
+            assert_eq!(
+                access_of(&import, "[site.\"a.test\"]"),
+                expected,
+                "{text}\n{}",
+                import.toml
+            );
+        }
+    }
+}
+
+#[test]
+fn scripts_have_the_access_control_of_their_server() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    let auth_key = "auth = { realm = \"x\", file = \"/u\" }";
+    // Directives of the server, of `location /` and of the location for PHP, and the access control of scripts.
+    for (server, root, php, expected) in [
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "allow all;",
+            "",
+            &["allow = \"10.0.0.0/8\""][..],
+        ),
+        (auth, "auth_basic off; try_files $uri /index.php;", "", &[auth_key]),
+        (auth, "auth_basic off;", "auth_basic off;", &["auth = false"]),
+        ("", auth, "", &["auth = false"]),
+        (
+            "",
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1;",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
+        (
+            "deny 10.0.0.1;",
+            "allow all;",
+            "",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
+        ("deny 10.0.0.1;", "", "allow all;", &["allow = \"all\"", "deny = []"]),
+    ] {
+        let php = format!("location ~ \\.php$ {{ {php} fastcgi_pass unix:/x; }}");
+        for text in [
+            format!("{server} location / {{ {root} }} {php}"),
+            format!("{server} {php} location / {{ {root} }}"),
+        ] {
+            let import = translated_nginx(&text);
+            assert_eq!(
+                access_of(&import, "route.\"*.php\"]"),
+                expected,
+                "{text}\n{}",
+                import.toml
+            );
+        }
+    }
+    // The other scripts are files of `location /`.
+    let import = translated_nginx(&format!(
+        "location / {{ {auth} }} location ~ ^/index\\.php$ {{ fastcgi_pass unix:/x; }}"
+    ));
+    assert!(!import.toml.contains("auth = false"), "{}", import.toml);
+    // Such a route could take precedence over the location with a password.
+    let import = translated_nginx(&format!(
+        "location ~ ^/admin {{ {auth} }} allow 10.0.0.0/8; deny all; location / {{ allow all; }} \
+         location ~ \\.php$ {{ fastcgi_pass unix:/x; }}"
+    ));
+    assert!(
+        is_weakened(&import, "scripts have the access control of"),
+        "{:?}",
+        import.notes
+    );
+}
