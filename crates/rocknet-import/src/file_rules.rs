@@ -1,9 +1,9 @@
 //! The key `resolved` of a refusal. With it, a rule also applies to the file that a request leads to.
 //!
-//! With `location ~ \.php$ { deny all; }`, nginx also refuses `/` if its index file is `index.php`. The other servers
-//! search their directives again for the index of a folder and for a fallback. They also do so for a script that is
-//! followed by more of the path. Therefore refusals are translated with `resolved = true`. This module removes the key
-//! again where no file of these kinds can meet the condition of the rule on the path.
+//! With `location ~ \.php$ { deny all; }`, nginx also refuses `/` if its index file is `index.php`. nginx and Apache
+//! apply their directives once more to the path of an index file, of a fallback, and of a script that is followed by
+//! more of the path. Therefore refusals are translated with `resolved = true`. This module removes the key again where
+//! no file of these kinds can meet the condition of the rule on the path.
 
 use rocknet_config::model::RegexPattern;
 
@@ -205,9 +205,13 @@ impl ServedFiles {
             Some(path) if !has_exceptions && !self.has_any_path && !self.has_any_name => {
                 let begin = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
                 let begins = |name: &String| !begin.is_empty() && name.to_ascii_lowercase().starts_with(&begin);
-                let is_ending = begin.contains('.') && !self.endings.is_empty();
+                // With a dot, as in `/x.php`, the last part may be the whole name of a script, whose endings are known,
+                // but not its names.
+                let may_be_script = begin.contains('.') && !self.endings.is_empty();
                 let mut paths = self.paths.iter();
-                return is_ending || self.names.iter().any(begins) || paths.any(|path| regex.matches(path.as_bytes()));
+                return may_be_script
+                    || self.names.iter().any(begins)
+                    || paths.any(|path| regex.matches(path.as_bytes()));
             }
             _ => {}
         }

@@ -43,8 +43,8 @@ impl ControllerFactory for CubicFactory {
 
 /// Permits CONNECTION_CLOSE of a closed connection, which is not subject to congestion control (RFC 9002 §3).
 ///
-/// While stream data waits for a full window, `quinn-proto` holds CONNECTION_CLOSE back too. A closed connection does
-/// not read acknowledgements, so the window stays full, and the frame would never be sent.
+/// While the congestion window is full and stream data waits for it, `quinn-proto` holds CONNECTION_CLOSE back too. A
+/// closed connection reads no acknowledgements, so the window stays full, and the frame would never be sent.
 pub(crate) fn permit_close(controller: &dyn Controller) {
     if let Ok(cubic) = controller.clone_box().into_any().downcast::<Cubic>() {
         cubic.is_closed.store(true, Ordering::Relaxed);

@@ -73,9 +73,9 @@ pub(super) fn bind(path: &Path, backlog: i32) -> io::Result<(OwnedFd, SocketFile
     remove_stale(path, &address)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
-    // On Linux the file is created with the mode of its socket, less the umask. Without this call, a permissive umask
-    // would let all users connect until the permissions are set below. On other systems `fchmod` may fail; until then,
-    // only the umask and the permissions of the directory can keep other users out.
+    // On Linux the file is created with the mode of its socket, less the umask, so that the file never has wider
+    // permissions, not even for a moment. On other systems this call may fail. No client can connect before `listen`
+    // below, and the permissions are set before.
     let _ = rustix::fs::fchmod(&socket, Mode::from_raw_mode(MODE as _));
     socket.bind(&address)?;
     // From here on the file is removed if a step fails.
