@@ -152,6 +152,7 @@ impl WorkerInbox {
     /// Returns a worker that accepts a connection from `client` in place of this one; `None` if no worker listens at
     /// the address any more. `destination` is the local address that the client sent to, if known.
     pub(crate) fn acceptor(&self, destination: Option<IpAddr>, client: SocketAddr) -> Option<u16> {
+        // `Address::Tcp` stands for an IP address with a port, also of a UDP socket.
         match (destination, self.address.port()) {
             (Some(ip), Some(port)) => self.forwarding.acceptor(&Address::Tcp { ip: Some(ip), port }, client),
             _ => self.forwarding.acceptor(&self.address, client),

@@ -61,7 +61,7 @@ impl<L: Link> Connection<L> {
         if let Poll::Ready(Ok(())) = polled {
             // The record of a tunnel is the same whether it was cut or ended by itself.
             self.record_cut();
-            // The tunnel has written to the link directly, so the count is unknown.
+            // The tunnel has written to the link directly. Its bytes are not counted here, so the number is unknown.
             self.sent = u32::MAX;
             self.state = State::Closing { linger };
         }
