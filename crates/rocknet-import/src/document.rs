@@ -302,6 +302,13 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
         if key == "root" && has_alias {
             continue;
         }
+        // `deny = "all"` of the site removes its `allow`, so a route that is not closed gets it back.
+        if key == "deny"
+            && root.is_closed()
+            && let Some(allow) = base.get("allow")
+        {
+            route.set_default("allow", allow.clone(), setting.line);
+        }
         // A handler of the route replaces that of the site, and sends no files. A `root` or `alias` turns the handler
         // of the site off.
         let has_no_effect = HANDLERS.contains(&key) && (has_handler || has_root) || FILES.contains(&key) && has_handler;

@@ -152,6 +152,12 @@ fn a_location_without_lists_has_those_of_its_server() {
             &["allow = \"all\"", "deny = \"all\""],
         ),
         ("", "allow 10.0.0.0/8; deny all;", &["allow = \"all\""]),
+        // The site becomes one without `allow`.
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny all;",
+            &["allow = \"10.0.0.0/8\"", "deny = []"],
+        ),
     ] {
         let import = translated_nginx(&format!(
             "{server} location / {{ {root} }} location /x/ {{ expires 1d; }}"
@@ -225,6 +231,19 @@ fn scripts_have_the_access_control_of_their_server() {
             &["allow = \"all\"", "deny = \"10.0.0.1\""],
         ),
         ("deny 10.0.0.1;", "", "allow all;", &["allow = \"all\"", "deny = []"]),
+        // The site becomes one without `allow`.
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny all;",
+            "",
+            &["allow = \"10.0.0.0/8\"", "deny = []"],
+        ),
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny all;",
+            "deny 10.0.0.1;",
+            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+        ),
     ] {
         let php = format!("location ~ \\.php$ {{ {php} fastcgi_pass unix:/x; }}");
         for text in [
