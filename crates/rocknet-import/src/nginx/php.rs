@@ -39,8 +39,8 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
 
 /// Translates a location that passes scripts to PHP. The address becomes `php` of the site, and the other settings
 /// become those of a route for `*.php`. `restricted`: patterns of earlier expressions that restrict access. `server`:
-/// scope of the server. `root`: settings that become those of the site, and get `cache`. Returns true if a route for
-/// scripts would not take precedence over a restriction.
+/// scope of the server. `root`: settings that become those of the site, and get `cache`. Returns true if no route for
+/// scripts can take precedence over an earlier restriction, so that the route may open paths.
 pub(super) fn translate<'a>(
     location: &'a Directive,
     expression: &str,
@@ -132,8 +132,13 @@ pub(super) fn translate<'a>(
         note_overridden(location, &["*.php".to_owned()], locations, site);
     }
     let scripts = ["*.php".to_owned()];
-    let may_have_route = scope.settings.restricts() || are_disjoint(restricted, &scripts);
-    if !may_have_route && !scope.settings.is_empty() {
+    let is_disjoint = are_disjoint(restricted, &scripts);
+    let restricts_scripts = scope.settings.restricts();
+    if restricts_scripts && !is_disjoint {
+        let message = "an earlier expression restricts access too, and may no longer take precedence";
+        site.weakens(location, message);
+    }
+    if !restricts_scripts && !is_disjoint && !scope.settings.is_empty() {
         // Without this route, scripts run by `php` of the site, with the restriction of their path.
         let message = "an earlier expression restricts access, and a route for scripts could take precedence: write a \
              route with the same `allow`, `deny` and `auth`";
@@ -142,7 +147,7 @@ pub(super) fn translate<'a>(
         let route = site.route("*.php", location.line);
         route.merge(scope.settings);
     }
-    may_have_route
+    is_disjoint
 }
 
 /// Notes a variable for scripts. The address of a php-fpm takes no variables, so they belong in its pool.

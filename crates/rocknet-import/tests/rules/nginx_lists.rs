@@ -275,3 +275,24 @@ fn scripts_have_the_access_control_of_their_server() {
         import.notes
     );
 }
+
+#[test]
+fn scripts_open_no_path_that_an_earlier_expression_restricts() {
+    let auth = |file: &str| format!("auth_basic x; auth_basic_user_file {file};");
+    for php in ["", "deny 203.0.113.5;"] {
+        let import = translated_nginx(&format!(
+            "location / {{ {} }} location ~ ^/admin {{ {} }} location ~ \\.php$ {{ {php} fastcgi_pass unix:/x; }}",
+            auth("/u"),
+            auth("/admins")
+        ));
+        assert!(!import.toml.contains("auth = false"), "{php}\n{}", import.toml);
+        let message = "an earlier expression restricts access too";
+        let is_route_added = import.toml.contains("route.\"*.php\"]");
+        assert_eq!(
+            (is_route_added, is_weakened(&import, message)),
+            (!php.is_empty(), !php.is_empty()),
+            "{php}: {:?}",
+            import.notes
+        );
+    }
+}
