@@ -59,14 +59,19 @@ fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -
     all.join("|")
 }
 
+/// Returns true if `expression`, the result of [`without_repeated_anchors`] for `original`, may match more. In
+/// `^(a|^b)+`, only the first repetition is at the anchor.
+fn may_be_repeated(expression: &str, original: &str) -> bool {
+    expression != original && expression.contains(')') && expression.contains(['*', '+', '{'])
+}
+
 /// Returns true if the expression that [`absolute`] returns matches more paths than Apache. In a folder, where paths
 /// begin without a slash, these are paths whose first slash it matches. Elsewhere they are those of an anchor before a
 /// name.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     let original = expression;
     let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
-    // In `^(a|^b)+`, only the first repetition is at the anchor.
-    if expression != original && expression.contains(')') && expression.contains(['*', '+', '{']) {
+    if may_be_repeated(expression, original) {
         return true;
     }
     let is_added = |text: &str| is_slash(text) && !text.starts_with("/?");
@@ -170,7 +175,7 @@ fn with_anchors<'e>(expression: &'e str, replace: impl Fn(&'e str) -> (String, &
     out
 }
 
-/// Returns the pattern for paths whose file name matches an expression; `None` if RockNet cannot compile it. `folder`:
+/// Returns the pattern for paths whose file name matches an expression; `None` if there is no exact one. `folder`:
 /// path of the folder that contains the files, with a slash at its end.
 pub(super) fn of_name(expression: &str, folder: &str) -> Option<String> {
     let expression = normalized(expression);
@@ -178,6 +183,11 @@ pub(super) fn of_name(expression: &str, folder: &str) -> Option<String> {
         Some(rest) => (rest, true),
         None => (expression.as_str(), false),
     };
+    let original = expression;
+    let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
+    if may_be_repeated(expression, original) {
+        return None;
+    }
     let start = match folder {
         "/" => String::new(),
         folder => format!("^{}(?:.*/)?", escaped(folder)),
@@ -343,10 +353,15 @@ mod tests {
             (r"(^|\.)config\.php$", "/", "/aconfig.php", false),
             (r"\Asecret\z", "/", "/x/secret", true),
             (r"\Asecret\z", "/", "/x/asecret", false),
+            ("^(a|^b)$", "/", "/x/b", true),
+            ("^(a|^b)$", "/", "/x/ab", false),
+            ("^(a|^b)$", "/up/", "/up/x/b", true),
         ] {
             assert_eq!(matches(expression, folder, path), expected, "{expression} {path}");
         }
         assert_eq!(of_name("^a(?!b)", "/"), None);
         assert_eq!(of_name(r"(^|\.)config", "/up/"), None);
+        // Only the first repetition of the group is at the anchor.
+        assert_eq!(of_name("^(a|^b)+$", "/"), None);
     }
 }

@@ -142,3 +142,23 @@ fn only_an_address_or_a_user_has_a_note_that_both_are_needed() {
         assert_eq!(has_note(&import, message), differs, "{access}: {:?}", import.notes);
     }
 }
+
+#[test]
+fn names_with_a_repeated_anchor_are_refused() {
+    for (section, expected) in [
+        (
+            "<FilesMatch \"^(a|^b)$\">\nRequire all denied\n</FilesMatch>",
+            "path = '~/(a|b)$'; respond = 403; resolved = true",
+        ),
+        (
+            "<Directory /srv/up>\n<FilesMatch \"^(a|^b)$\">\nRequire all denied\n</FilesMatch>\n</Directory>",
+            "path = '~^/up/(?:.*/)?(a|b)$'; respond = 403; resolved = true",
+        ),
+    ] {
+        let import = translated_apache(section);
+        assert_eq!(rules(&import), [expected], "{section}\n{}", import.toml);
+    }
+    // Only the first repetition is at the anchor.
+    let import = translated_apache("<FilesMatch \"^(a|^b)+$\">\nRequire all granted\n</FilesMatch>");
+    assert!(!import.toml.contains("allow"), "{}", import.toml);
+}
