@@ -11,15 +11,18 @@ use super::expression::{absolute, is_wider};
 use super::forwarding::Forwarding;
 use super::pcre::normalized;
 
-/// Expressions that match every path. In a folder, this is not exact for those of [`NOT_EMPTY`], and for `^/(.*)$`,
-/// which never matches there, because paths begin without a slash.
-const EVERY: [&str; 15] = [
-    "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$", "^/?(.*)",
-    ".+",
+/// Expressions that match every path. In a folder, this is not exact for those of [`NOT_EMPTY`] and for
+/// [`NEVER_IN_FOLDER`].
+const EVERY: [&str; 16] = [
+    "", "^", ".", ".?", ".*", "^.*", "^.*$", "^(.*)$", "(.*)", "^(.*)", "^(.+)$", "(.+)", "^/(.*)$", "^/?(.*)$",
+    "^/?(.*)", ".+",
 ];
 
 /// Expressions in [`EVERY`] that do not match an empty path.
 const NOT_EMPTY: [&str; 4] = [".", "^(.+)$", "(.+)", ".+"];
+
+/// Expression in [`EVERY`] that never matches in a folder, because paths begin without a slash there.
+const NEVER_IN_FOLDER: &str = "^/(.*)$";
 
 /// Expression of a rule.
 pub(super) struct RulePath<'a> {
@@ -64,8 +67,10 @@ impl<'a> RulePath<'a> {
 
     /// Returns the accuracy of the patterns, compared with the expression.
     pub fn accuracy(&self) -> Accuracy {
-        let adds_folder = self.matches_all && NOT_EMPTY.contains(&self.expression.as_str());
-        let is_wider = self.is_in_folder && adds_folder || is_wider(&self.expression, self.is_in_folder);
+        let is_wider = match self.matches_all && self.expression != NEVER_IN_FOLDER {
+            true => self.is_in_folder && NOT_EMPTY.contains(&self.expression.as_str()),
+            false => is_wider(&self.expression, self.is_in_folder),
+        };
         Accuracy::of(true, !is_wider).negated_if(self.is_negated)
     }
 

@@ -134,3 +134,18 @@ fn the_first_slash_of_a_host_may_belong_to_the_rest() {
         assert_eq!(rules(&import), [expected], "{expression}");
     }
 }
+
+#[test]
+fn an_expression_that_may_be_empty_matches_every_path_of_a_folder() {
+    for expression in [".?", "\"\"", "^/?(.*)$"] {
+        let import = translated_folder(&format!(
+            "RewriteCond %{{REQUEST_FILENAME}} -f\nRewriteRule {expression} - [L]\n\
+             RewriteRule {expression} %{{ENV:BASE}}/app.php [L]"
+        ));
+        has(&import, "fallback = \"/app.php\"");
+        assert_eq!(rules(&import), [""; 0], "{expression}: {}", import.toml);
+    }
+    // The first expression does not match the root.
+    let import = translated_folder("RewriteCond %{REMOTE_ADDR} ^10\\.\nRewriteRule . - [L]\nRewriteRule .? - [F]");
+    assert_eq!(rules(&import), ["respond = 403"], "{}", import.toml);
+}
