@@ -249,7 +249,7 @@ fn translate_location<'a>(
                 scope.notes.skip(directive, message);
             }
             ("rewrite", _) => action::rewrite(directive, site, Some(area), &guard),
-            ("try_files", _) => try_files::translate(directive, &mut scope, &locations.named, upstreams, true),
+            ("try_files", _) => try_files::translate(directive, &mut scope, locations, upstreams, true),
             ("alias", [folder]) => path::alias(directive, folder, patterns, &mut scope),
             ("internal", []) if is_error_page(site, patterns) => {
                 scope.notes.skip(directive, "clients can request the page itself, too");

@@ -44,7 +44,34 @@ impl<'a> Locations<'a> {
     }
 }
 
-impl Locations<'_> {
+impl<'a> Locations<'a> {
+    /// Returns the directives of the location that nginx selects for a path; none if no location matches. Returns
+    /// `None` if RockNet cannot compile an expression that nginx tries.
+    pub fn directives_for(&self, path: &str) -> Option<&'a [Directive]> {
+        let all = || self.all.iter().zip(&self.places);
+        let is_exact = |place: &LocationMatch| matches!(place, LocationMatch::Exact(exact) if exact == path);
+        if let Some((location, _)) = all().find(|(_, place)| is_exact(place)) {
+            return Some(location.children());
+        }
+        let prefixes = all().filter_map(|(location, place)| match place {
+            LocationMatch::Prefix { path: prefix, is_final } if path.starts_with(prefix.as_str()) => {
+                Some((prefix.len(), *is_final, *location))
+            }
+            _ => None,
+        });
+        let longest = prefixes.max_by_key(|(length, ..)| *length);
+        if !longest.is_some_and(|(_, is_final, _)| is_final) {
+            for (location, place) in all() {
+                if let LocationMatch::Expression(expression, case) = place
+                    && compiled(expression, *case)?.matches(path.as_bytes())
+                {
+                    return Some(location.children());
+                }
+            }
+        }
+        Some(longest.map_or(&[], |(_, _, location)| location.children()))
+    }
+
     /// Returns true if the site or its `location /` has access control of the kind that becomes `key`: `allow`, `deny`
     /// or `auth`.
     pub fn has_access(&self, site: &Site, key: &str) -> bool {

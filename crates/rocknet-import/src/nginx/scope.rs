@@ -8,6 +8,9 @@ mod named;
 mod response;
 mod unneeded;
 
+pub(super) use self::named::NamedExit;
+
+use self::named::NamedAccess;
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
@@ -56,8 +59,8 @@ pub(super) struct Scope<'a> {
     auth: (Option<&'a Directive>, Option<&'a Directive>),
     /// The directive `auth_request`, if it is off or `forward_auth` has added an authority to its arguments.
     forward: Option<&'a Directive>,
-    /// The named location to which `try_files` leads, and its directives of access control and authentication.
-    named: Option<(&'a Directive, Vec<&'a Directive>)>,
+    /// The named location to which `try_files` leads.
+    named: Option<NamedAccess<'a>>,
     /// Access control without that of a named location. Set by [`Scope::finish`].
     effective: EffectiveAccess<'a>,
     /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by

@@ -93,7 +93,7 @@ pub(super) fn translate(
                     .places
                     .iter()
                     .all(|place| matches!(place, LocationMatch::Named));
-                try_files::translate(directive, &mut scope, &locations.named, upstreams, is_alone);
+                try_files::translate(directive, &mut scope, &locations, upstreams, is_alone);
             }
             (name, _) if name.starts_with("ssl_") && tls.read(directive) => {}
             _ => scope.read(directive, upstreams),

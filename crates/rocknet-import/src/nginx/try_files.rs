@@ -7,7 +7,9 @@ use crate::document::Notes;
 use crate::value::Value;
 
 use super::params;
-use super::scope::Scope;
+use super::place::Locations;
+use super::restriction::is_unknown_restriction;
+use super::scope::{NamedExit, Scope};
 use super::upstream::Upstreams;
 
 /// Named locations by name, such as `@app`.
@@ -18,7 +20,7 @@ pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,
-    named: &NamedLocations<'a>,
+    locations: &Locations<'a>,
     upstreams: &Upstreams,
     is_for_all: bool,
 ) {
@@ -49,7 +51,8 @@ pub(super) fn translate<'a>(
             .set("try", Value::List(paths.into_iter().map(Value::Text).collect()), line);
     }
     let is_app = |name: &str| {
-        named
+        locations
+            .named
             .get(name)
             .is_some_and(|d| d.children().iter().any(|d| d.name.ends_with("_pass")))
     };
@@ -63,7 +66,7 @@ pub(super) fn translate<'a>(
     }
     match *last {
         "=404" => scope.settings.set("fallback", Value::Flag(false), line),
-        name if name.starts_with('@') => named_location(directive, name, scope, named, upstreams),
+        name if name.starts_with('@') => named_location(directive, name, scope, locations, upstreams),
         last if last.starts_with('/') => match fallback(last) {
             Some(fallback) => scope.settings.set("fallback", Value::Text(fallback), line),
             None => {
@@ -114,14 +117,17 @@ fn named_location<'a>(
     directive: &'a Directive,
     name: &str,
     scope: &mut Scope<'a>,
-    named: &NamedLocations<'a>,
+    locations: &Locations<'a>,
     upstreams: &Upstreams,
 ) {
-    let Some(location) = named.get(name) else {
+    let Some(location) = locations.named.get(name) else {
         return scope.notes.skip(directive, "there is no such location in this file");
     };
     let mut has_pass = false;
     scope.read_named(location, |scope| has_pass = read_named(location, scope, upstreams));
+    if let Some(exit) = exit(location, locations) {
+        scope.leave_named(exit);
+    }
     if has_pass {
         let message = "every request goes to the application: RockNet does not look for a file first; write a route \
              with `proxy = false` and `root` for each folder of files";
@@ -151,4 +157,30 @@ fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Up
     }
     params::note_without_pass(&scope.params, scope.pass, &mut scope.notes);
     has_pass
+}
+
+/// Returns the way in which nginx leaves a named location for every path before it applies access control there: by its
+/// only `return` or `rewrite`. Returns `None` if nginx may stay in it, or if the target is not known.
+fn exit<'a>(location: &Directive, locations: &Locations<'a>) -> Option<NamedExit<'a>> {
+    const EVERY: [&str; 7] = ["^", ".", ".*", "^.*", "^.*$", "^(.*)$", "^/(.*)$"];
+    let is_rewriting = |d: &&Directive| ["return", "rewrite", "if", "break"].contains(&d.name.as_str());
+    let mut rewriting = location.children().iter().filter(is_rewriting);
+    let (Some(only), None) = (rewriting.next(), rewriting.next()) else {
+        return None;
+    };
+    let may_stay = |d: &Directive| d.name.ends_with("_pass") || is_unknown_restriction(&d.name);
+    if location.children().iter().any(may_stay) {
+        return None;
+    }
+    match (only.name.as_str(), &only.words()[..]) {
+        ("return", _) => Some(NamedExit::Response),
+        // After a rewrite with the flag `break`, nginx stays.
+        ("rewrite", [expression, target, flags @ ..]) if EVERY.contains(expression) && *flags != ["break"] => {
+            let path = target.split('?').next().filter(|path| path.starts_with('/'))?;
+            let target = locations.directives_for(path).filter(|_| !path.contains('$'))?;
+            let is_unclear = |d: &Directive| is_rewriting(&d) || d.is("location") || is_unknown_restriction(&d.name);
+            (!target.iter().any(is_unclear)).then_some(NamedExit::Target(target))
+        }
+        _ => None,
+    }
 }

@@ -91,6 +91,58 @@ fn a_named_location_inherits_the_access_control_of_its_server() {
             ),
             &[lists, auth],
         ),
+        // nginx leaves the named location before its access control, for a path that the place admits, too.
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} \
+                 location @app {{ rewrite ^/(.*)$ /index.php?q=$1 last; }} location / {{ allow all; }}"
+            ),
+            &["allow = \"all\""],
+        ),
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} \
+                 location @app {{ return 302 https://b.test/; }}"
+            ),
+            &["allow = \"all\""],
+        ),
+        // The target has the lists of the server.
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} \
+                 location @app {{ rewrite ^ /index.php last; }}"
+            ),
+            &[lists],
+        ),
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} location @app {{ rewrite ^ /index.php \
+                 last; }} location / {{ allow all; }} location ~ \\.php$ {{ fastcgi_pass unix:/x; }}"
+            ),
+            &[lists],
+        ),
+        // nginx stays in these.
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} \
+                 location @app {{ rewrite ^ /index.php break; }} location / {{ allow all; }}"
+            ),
+            &[lists],
+        ),
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} \
+                 location @app {{ rewrite ^/a /index.php last; }} location / {{ allow all; }}"
+            ),
+            &[lists],
+        ),
+        (
+            format!(
+                "{LISTS} location /public/ {{ allow all; try_files $uri @app; }} location @app {{ if ($arg_a) {{ break; \
+                 }} return 302 https://b.test/; }} location / {{ allow all; }}"
+            ),
+            &[lists],
+        ),
     ] {
         let import = translated_nginx(&server);
         let (_, route) = import.toml.split_once("route.\"/public/*\"]\n").unwrap();

@@ -2,7 +2,7 @@
 
 use super::super::params;
 use super::super::upstream::{self, Upstreams};
-use super::{ConfigLevel, Scope};
+use super::{ConfigLevel, NamedAccess, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
@@ -27,7 +27,11 @@ impl<'a> Scope<'a> {
     /// the call, the parameters are those of the named location, which inherits those of the server, and not those of
     /// the location with `try_files`.
     pub fn read_named(&mut self, location: &'a Directive, read: impl FnOnce(&mut Scope<'a>)) {
-        self.named = Some((location, Vec::new()));
+        self.named = Some(NamedAccess {
+            location,
+            directives: Vec::new(),
+            exit: None,
+        });
         let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
         if self.level == ConfigLevel::Server {
             self.outer_params = params::effective(&own, &outer);

@@ -1,10 +1,27 @@
 //! Access control of the named location to which `try_files` leads. nginx applies it after that of the place with
 //! `try_files`, so it restricts the place, and never opens it.
 
-use super::{ConfigLevel, Scope};
+use super::{ConfigLevel, EffectiveAccess, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
+
+/// Named location to which `try_files` leads.
+pub(in crate::nginx) struct NamedAccess<'a> {
+    pub location: &'a Directive,
+    /// Its directives of access control and authentication.
+    pub directives: Vec<&'a Directive>,
+    /// Where nginx leaves it, if this is known.
+    pub exit: Option<NamedExit<'a>>,
+}
+
+/// Way in which nginx leaves a named location before it applies access control there.
+pub(in crate::nginx) enum NamedExit<'a> {
+    /// It responds.
+    Response,
+    /// It continues in the location of the rewritten path, which has these directives.
+    Target(&'a [Directive]),
+}
 
 impl<'a> Scope<'a> {
     /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
@@ -15,10 +32,17 @@ impl<'a> Scope<'a> {
             "auth_request" => directive.arguments.len() > 1 || directive.argument(0) == "off",
             _ => false,
         };
-        if is_access && let Some((_, named)) = &mut self.named {
-            named.push(directive);
+        if is_access && let Some(named) = &mut self.named {
+            named.directives.push(directive);
         }
         is_access
+    }
+
+    /// Keeps the way in which nginx leaves the named location for [`Scope::finish`].
+    pub fn leave_named(&mut self, exit: NamedExit<'a>) {
+        if let Some(named) = &mut self.named {
+            named.exit = Some(exit);
+        }
     }
 
     /// Adds the access control of the named location, if there is one. `containing`: the level that contains this one.
@@ -34,7 +58,12 @@ impl<'a> Scope<'a> {
             place.is_any_enough = *word == Value::text("any");
         }
         self.effective = place.clone();
-        let Some((location, directives)) = self.named.take() else {
+        let Some(NamedAccess {
+            location,
+            directives,
+            exit,
+        }) = self.named.take()
+        else {
             return;
         };
         // Every named location is a level inside the server.
@@ -43,8 +72,14 @@ impl<'a> Scope<'a> {
         } else {
             &outer
         };
+        let restricts = |access: &EffectiveAccess<'_>| !access.is_open() && !access.is_same(&place);
+        let is_left_open = match exit.filter(|_| directives.is_empty()) {
+            Some(NamedExit::Response) => true,
+            Some(NamedExit::Target(target)) => !restricts(&server.inner(&Vec::from_iter(target))),
+            None => false,
+        };
         let named = server.inner(&directives);
-        if named.is_open() || named.is_same(&place) {
+        if is_left_open || !restricts(&named) {
             return;
         }
         let is_locked = self.settings.is_locked() || containing.is_some_and(|outer| outer.settings.is_locked());
