@@ -10,7 +10,7 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 /// true if the expression matches paths without the slash at their beginning. Otherwise an anchor gets a slash only
 /// before a name, with which no path begins, or in place of `/?` before a name.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
-    let base = escaped(base);
+    let (base, plain_base) = (escaped(base), base);
     let expression = without_repeated_anchors(expression, false, MAX_DEPTH);
     let whole = |alternative: &str| {
         match is_greedy(alternative) && is_in_folder {
@@ -18,7 +18,14 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
             true => format!("^{base}/{alternative}"),
             // In a folder, paths begin without a slash. So `/a` matches only after a character, for which `.` stands.
             false if is_in_folder && alternative.starts_with('/') && !alternative.starts_with("/?") => {
-                format!(".{alternative}")
+                match base.is_empty() {
+                    true => format!(".{alternative}"),
+                    false => format!("^{base}/.+?{alternative}"),
+                }
+            }
+            // In a folder, no match begins in the path of the folder.
+            false if is_in_folder && !has_anchor(alternative) && may_begin_in(plain_base, alternative) => {
+                format!("^{base}/.*?{alternative}")
             }
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
                 Some(after) if is_in_folder || begins(after, is_name) => (format!("^{base}/"), after),
@@ -114,6 +121,52 @@ fn may_begin_with_slash(text: &str, depth: usize) -> bool {
         _ => is_name(text),
     };
     !is_other || matches!(all.next(), Some((_, Part::Plain('?' | '*' | '{'))))
+}
+
+/// Returns true if an expression has an anchor of the beginning (`^`).
+pub(super) fn has_anchor(expression: &str) -> bool {
+    parts(expression).any(|(_, part)| part == Part::Plain('^'))
+}
+
+/// Returns true if some alternatives of a group in the expression have an anchor, and others may match in the path of
+/// the folder, as in `(^css|app)/` with the path `/app`. `base`: path of the folder, without a slash at its end.
+pub(super) fn may_match_base(expression: &str, base: &str) -> bool {
+    let is_mixed = |alternative: &&str| {
+        let text = alternative.strip_prefix("(?i)").unwrap_or(alternative);
+        has_anchor(text) && !begins(text, |text| text.starts_with('^'))
+    };
+    !base.is_empty() && alternatives(expression).iter().any(is_mixed)
+}
+
+/// Returns true if a match of an expression may begin in the path of the folder, `base`, or at the slash after it. The
+/// path is empty for the root, in which no match begins.
+fn may_begin_in(base: &str, expression: &str) -> bool {
+    let text = expression.strip_prefix("(?i)").unwrap_or(expression);
+    let path = format!("{base}/").to_ascii_lowercase();
+    let is_elsewhere = |text: &str| {
+        let start = literal(text).to_ascii_lowercase();
+        let mut ends = path.char_indices().map(|(at, _)| &path[at..]);
+        !start.is_empty() && !ends.any(|end| end.starts_with(&start) || start.starts_with(end))
+    };
+    !base.is_empty() && !begins(text, is_elsewhere)
+}
+
+/// Returns the literal text at the beginning of all matches of an expression.
+fn literal(expression: &str) -> String {
+    let mut text = String::new();
+    let mut all = parts(expression).map(|(_, part)| part).peekable();
+    while let Some(part) = all.next() {
+        let c = match part {
+            Part::Plain(c) if c.is_ascii_alphanumeric() || "-_/".contains(c) => c,
+            Part::Escaped(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => c,
+            _ => break,
+        };
+        if matches!(all.peek(), Some(Part::Plain('?' | '*' | '{'))) {
+            break;
+        }
+        text.push(c);
+    }
+    text
 }
 
 /// Maximum depth of groups that are read, so that the recursion is bounded.
@@ -261,6 +314,9 @@ mod tests {
             ("[^a]\\^b", "", "[^a]\\^b"),
             // A slash before a name is not that of the beginning.
             ("/\\.git|^x", "", "./\\.git|^/x"),
+            // Nor is it one in the path of the folder or after it.
+            ("/a|^x", "/sub", "^/sub/.+?/a|^/sub/x"),
+            ("(a|b/)c|\\.css$", "/sub", "^/sub/.*?(a|b/)c|\\.css$"),
         ] {
             assert_eq!(absolute(expression, base, true), expected, "{expression}");
         }

@@ -7,7 +7,7 @@ use crate::value::Value;
 
 use super::accuracy::Accuracy;
 use super::dot_names;
-use super::expression::{absolute, is_wider};
+use super::expression::{absolute, has_anchor, is_wider, may_match_base};
 use super::forwarding::Forwarding;
 use super::pcre::normalized;
 
@@ -69,7 +69,7 @@ impl<'a> RulePath<'a> {
     pub fn accuracy(&self) -> Accuracy {
         let is_wider = match self.matches_all && self.expression != NEVER_IN_FOLDER {
             true => self.is_in_folder && NOT_EMPTY.contains(&self.expression.as_str()),
-            false => is_wider(&self.expression, self.is_in_folder),
+            false => is_wider(&self.expression, self.is_in_folder) || may_match_base(&self.expression, self.base),
         };
         Accuracy::of(true, !is_wider).negated_if(self.is_negated)
     }
@@ -77,10 +77,14 @@ impl<'a> RulePath<'a> {
     /// Returns the paths that the rule refuses, as alternative conditions; `None` if RockNet has no counterpart.
     ///
     /// With `RewriteBase /app`, the expression `^old/` refuses both `/app/old/` and `/old/`. The folder of an
-    /// `.htaccess` becomes the root of the site, so its paths may lack the base.
+    /// `.htaccess` becomes the root of the site, so its paths may lack the base. Without an anchor, the expression for
+    /// such paths also matches those below the base.
     pub fn refused(&self) -> Option<Vec<Conditions>> {
         if self.matches_all {
             return Some(vec![Conditions::new()]);
+        }
+        if !self.is_negated && !has_anchor(&self.expression) {
+            return dot_names::path_conditions(&self.absolute(""), self.ignores_case);
         }
         let mut all = dot_names::path_conditions(&self.absolute(self.base), self.ignores_case)?;
         if !self.base.is_empty() && !self.is_negated {

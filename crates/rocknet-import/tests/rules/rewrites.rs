@@ -149,3 +149,36 @@ fn an_expression_that_may_be_empty_matches_every_path_of_a_folder() {
     let import = translated_folder("RewriteCond %{REMOTE_ADDR} ^10\\.\nRewriteRule . - [L]\nRewriteRule .? - [F]");
     assert_eq!(rules(&import), ["respond = 403"], "{}", import.toml);
 }
+
+#[test]
+fn an_exception_does_not_match_in_the_base_of_its_folder() {
+    for (expression, expected) in [
+        ("/css/", Some("~^/app/.+?/css/")),
+        ("app", Some("~^/app/.*?app")),
+        ("[a-z]+/css/", Some("~^/app/.*?[a-z]+/css/")),
+        ("(?:css|P/)x", Some("~^/app/.*?(?:css|P/)x")),
+        ("^css/", Some("/app/css/*")),
+        // No match begins in the base.
+        ("\\.css$", Some("*.css")),
+        ("(?:css|js)/", Some("~(?:css|js)/")),
+        ("(^css|app)/", None),
+    ] {
+        let import = translated_folder(&format!(
+            "RewriteBase /app\nRewriteRule {expression} - [L]\nRewriteRule ^ - [F]"
+        ));
+        let expected = expected.map_or("respond = 403".to_owned(), |path| {
+            let path = path.replace('\\', "\\\\");
+            format!("unless = {{ path = '{path}' }}; respond = 403; resolved = true")
+        });
+        let found: Vec<String> = rules(&import);
+        assert_eq!(found, [expected], "{expression}: {}", import.toml);
+    }
+    // The paths of the site may lack the base.
+    let import = translated_folder("RewriteBase /app\nRewriteRule /css/ - [F]");
+    assert_eq!(
+        rules(&import),
+        ["path = '~./css/'; respond = 403; resolved = true"],
+        "{}",
+        import.toml
+    );
+}
