@@ -176,24 +176,30 @@ fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Setti
             changed.set(key, setting.value.clone(), setting.line);
         }
     }
+    let changes_access = changed.in_order().iter().any(|(key, _)| *key != "compress");
     for (location, may_have_route) in scripts {
         let known = site.routes.iter().find(|route| route.pattern == "*.php");
-        let mut own = known.map(|route| route.settings.clone()).unwrap_or_default();
+        let known = known.map(|route| route.settings.clone()).unwrap_or_default();
+        let mut own = known.clone();
         own.cancel_inherited_lists(base, location.line);
         restore(&mut own, &changed, base);
         own.cancel_inherited_lists(root, location.line);
+        if own.has_same_values(&known) {
+            continue;
+        }
         // The route is for every script, and those of other locations must not become more open.
         let is_for_all = matches!(matched(location), LocationMatch::Expression(text, _) if is_for_every_script(&text));
         let is_open = own.get("allow") == Some(&Value::text("all")) || own.get("auth") == Some(&Value::Flag(false));
         let is_open = is_open || own.get("deny") == Some(&Value::List(Vec::new()));
-        match *may_have_route && (is_for_all || !is_open) {
-            true if own.is_empty() => {}
-            true => site.route("*.php", location.line).merge(own),
-            false if own.restricts() => site.weakens(
+        if *may_have_route && (is_for_all || !is_open) {
+            site.route("*.php", location.line).merge(own);
+        } else if own.restricts() && changes_access {
+            site.weakens(
                 location,
                 "scripts have the access control of `location /`: write a route for `*.php`",
-            ),
-            false => {}
+            );
+        } else if own.restricts() {
+            site.differs(location, "the lists of the site apply too");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{is_weakened, translated_nginx};
+use crate::support::{has_note, is_weakened, translated_nginx};
 
 const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
 
@@ -264,6 +264,25 @@ fn scripts_have_the_access_control_of_their_server() {
         "location / {{ {auth} }} location ~ ^/index\\.php$ {{ fastcgi_pass unix:/x; }}"
     ));
     assert!(!import.toml.contains("auth = false"), "{}", import.toml);
+    // The list of the server is not cancelled for the other scripts, so it applies to these, too.
+    for (root, php, is_list_noted, is_root_noted) in [
+        ("", "allow 10.0.0.0/8; deny all;", true, false),
+        (auth, "allow 10.0.0.0/8; deny all;", false, true),
+        ("", "deny 10.0.0.1;", false, false),
+    ] {
+        let import = translated_nginx(&format!(
+            "deny 203.0.113.5; location / {{ {root} }} location ~ ^/index\\.php$ {{ {php} fastcgi_pass unix:/x; }}"
+        ));
+        assert_eq!(
+            (
+                has_note(&import, "the lists of the site apply too"),
+                is_weakened(&import, "scripts have the access control of")
+            ),
+            (is_list_noted, is_root_noted),
+            "{root} {php}: {:?}",
+            import.notes
+        );
+    }
     // Such a route could take precedence over the location with a password.
     let import = translated_nginx(&format!(
         "location ~ ^/admin {{ {auth} }} allow 10.0.0.0/8; deny all; location / {{ allow all; }} \
