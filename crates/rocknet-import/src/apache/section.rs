@@ -81,9 +81,20 @@ pub(super) fn translate(
         }
         return;
     }
-    let Some(patterns) = patterns else {
+    let Some(mut patterns) = patterns else {
         return skip(section, site);
     };
+    // Apache takes an expression as the beginning of a path in `ProxyPass`, which has no effect unless the expression
+    // is one.
+    let has_path = !is_expression || name.starts_with("location") && is_plain_path(argument);
+    if is_expression && has_path && section.children().iter().any(|d| d.is("ProxyPass")) {
+        // The route of the proxy takes precedence over that of the expression, so it gets the settings, too.
+        let more: Vec<String> = prefix(argument)
+            .into_iter()
+            .filter(|pattern| !patterns.contains(pattern))
+            .collect();
+        patterns.extend(more);
+    }
     if name.starts_with("files") && is_denied(section) && section.children().iter().all(is_access) {
         // A rule is applied before routes, so it holds in every folder.
         let mut keys = vec![("path", Value::texts(patterns))];
@@ -107,13 +118,12 @@ pub(super) fn translate(
         } else if let PhpEffect::Done = effect {
             // The effect is stored in the site.
         } else if directive.is("ProxyPass") || directive.is("ProxyPassReverse") {
-            // Apache takes an expression as the beginning of a path, so these directives have no effect there.
-            match is_expression {
-                true => scope.notes.skip(
+            match has_path {
+                true => proxies.read_in(directive, argument),
+                false => scope.notes.skip(
                     directive,
                     "Apache takes the expression of the section as a path: write a route with `proxy`",
                 ),
-                false => proxies.read_in(directive, argument),
             }
         } else if directive.name.to_ascii_lowercase().starts_with("rewrite") {
             let is_read = is_site && rewrites.read_in_section(directive);
@@ -147,6 +157,13 @@ pub(super) fn translate(
         }
     }
     merge(scope, &patterns, section, site);
+}
+
+/// Returns true if an expression has no operators and is the beginning of a path. A dot is accepted, because it also
+/// matches a dot.
+fn is_plain_path(expression: &str) -> bool {
+    let is_operator = |c: char| r"^$*+?()[]{}|\".contains(c);
+    expression.starts_with('/') && !expression.contains(is_operator)
 }
 
 /// Adds the settings of a section to its routes, or to the site.

@@ -173,6 +173,18 @@ fn proxies_of_sections_of_apache_have_the_path_of_the_section() {
             None,
             &[("ProxyPass ", NoteKind::NotTranslated)],
         ),
+        // An expression without operators is the path.
+        (
+            "<LocationMatch \"/app/\">\nProxyPass http://127.0.0.1:1/app/\nRequire ip 10.0.0.0/8\n</LocationMatch>",
+            Some("route.\"/app/*\"]\nproxy = \"http://127.0.0.1:1\"\nallow = \"10.0.0.0/8\""),
+            // The first note is one about every route of an expression.
+            &[("route ~/app/", NoteKind::Differs), ("ProxyPass ", NoteKind::Differs)],
+        ),
+        (
+            "<LocationMatch app/>\nProxyPass http://127.0.0.1:1/app/\n</LocationMatch>",
+            None,
+            &[("ProxyPass ", NoteKind::NotTranslated)],
+        ),
         // No proxy has the path.
         (
             "ProxyPass /app/ http://127.0.0.1:1/app/\nProxyPassReverse /other/ http://b.test/\n\
