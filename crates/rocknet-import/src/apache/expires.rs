@@ -40,8 +40,8 @@ const ENDINGS: [(&str, &[&str]); 28] = [
 /// Directive `ExpiresByType`, with the maximum age of the responses in seconds.
 pub(super) type TypeExpiry = (Directive, u64);
 
-/// Temporary key for the age of `ExpiresDefault`, which [`settle`] or [`finish`] removes. Only for [`finish`] is it
-/// known whether the site has scripts.
+/// Temporary key for the age of `ExpiresDefault`, which [`settle`] or [`finish`] removes. Only [`finish`] is called
+/// when it is known whether the site has scripts.
 const DEFAULT_AGE: &str = "expires";
 
 /// Sets the age of `ExpiresDefault`, in seconds.

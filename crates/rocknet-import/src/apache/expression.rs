@@ -73,8 +73,8 @@ fn may_be_repeated(expression: &str, original: &str) -> bool {
 }
 
 /// Returns true if the expression that [`absolute`] returns matches more paths than Apache. In a folder, where paths
-/// begin without a slash, these are paths whose first slash it matches. Elsewhere they are those of an anchor before a
-/// name.
+/// begin without a slash, these are paths whose first slash it matches. Elsewhere these are the paths that an anchor
+/// before a name matches.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     let original = expression;
     let expression = &without_repeated_anchors(original, false, MAX_DEPTH);

@@ -40,7 +40,7 @@ impl<'a> EffectiveAccess<'a> {
     pub fn is_open(&self) -> bool {
         let last = self.lists.iter().position(|d| d.argument(0) == "all");
         let applied = &self.lists[..last.map_or(self.lists.len(), |at| at + 1)];
-        // With `satisfy any`, a client without an `allow` needs a password.
+        // With `satisfy any`, a client without an `allow` needs authentication.
         let is_auth_optional = self.is_any_enough && last.is_some();
         !applied.iter().any(|d| d.is("deny")) && (!self.has_auth() || is_auth_optional)
     }

@@ -131,7 +131,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
     for LocationRoute { settings, line, .. } in &mut routes {
-        // Values of `restore` are no lists of the location, so they cancel nothing.
+        // Called before `restore`, whose values are not lists of the location and must cancel nothing.
         settings.cancel_inherited_lists(&base, *line);
         restore(settings, &root, &base);
         settings.cancel_inherited_lists(&root, *line);
