@@ -12,6 +12,7 @@ mod limit;
 mod location;
 mod log_format;
 mod mirror;
+mod named_access;
 mod nested;
 mod param_users;
 mod params;

@@ -1,5 +1,7 @@
 //! Paths that `location` blocks match, and the patterns of RockNet for them.
 
+use std::collections::HashMap;
+
 use rocknet_config::model::RegexPattern;
 
 use crate::directive::Directive;
@@ -8,7 +10,9 @@ use crate::regex::has_alternative;
 use crate::{lookahead, regex};
 
 use super::restriction::{is_denied, is_unknown_restriction, restricts};
-use super::try_files::NamedLocations;
+
+/// Named locations by name, such as `@app`.
+pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 
 /// Locations of a server.
 pub(super) struct Locations<'a> {

@@ -8,9 +8,6 @@ mod named;
 mod response;
 mod unneeded;
 
-pub(super) use self::named::NamedExit;
-
-use self::named::NamedAccess;
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::note::{MAY_RESTRICT_ACCESS, Note};
@@ -20,6 +17,7 @@ use crate::value::Value;
 
 use super::effective_access::EffectiveAccess;
 use super::includes::is_covered;
+use super::named_access::NamedAccess;
 use super::restriction::is_unknown_restriction;
 use super::upstream::Upstreams;
 use super::{cache, limit, params};

@@ -1,19 +1,15 @@
 //! Translates `try_files`: static files, front controllers, single-page apps, and named locations.
 
-use std::collections::HashMap;
-
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
 
+use super::named_access::NamedExit;
 use super::params;
 use super::place::Locations;
 use super::restriction::is_unknown_restriction;
-use super::scope::{NamedExit, Scope};
+use super::scope::Scope;
 use super::upstream::Upstreams;
-
-/// Named locations by name, such as `@app`.
-pub(super) type NamedLocations<'a> = HashMap<&'a str, &'a Directive>;
 
 /// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with other than named
 /// locations, which inherit its settings, and not its `try_files`.

@@ -75,8 +75,8 @@ pub(super) fn unidirectional(pieces: &[&[u8]]) -> Vec<String> {
         match connection.receive_unidirectional(2, 0, piece, false) {
             Ok(crate::h3::UnidirectionalAction::Continue) => {}
             Ok(action) => return vec![format!("{action:?}")],
-            // The fuzz target compares the results of the same bytes in different pieces. The output is left out, because
-            // it acknowledges instructions before an error only if the error is in a later piece.
+            // The fuzz target compares the results of the same bytes in different pieces. The output is left out,
+            // because it acknowledges instructions before an error only if the error is in a later piece.
             Err(error) => return vec![format!("{error:?}")],
         }
         assert!(connection.memory() < MEMORY_MAX, "memory is bounded");

@@ -1,27 +1,11 @@
 //! Access control of the named location to which `try_files` leads. nginx applies it after that of the place with
 //! `try_files`, so it restricts the place, and never opens it.
 
+use super::super::named_access::{NamedAccess, NamedExit};
 use super::{ConfigLevel, EffectiveAccess, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
 use crate::value::Value;
-
-/// Named location to which `try_files` leads.
-pub(in crate::nginx) struct NamedAccess<'a> {
-    pub location: &'a Directive,
-    /// Its directives of access control and authentication.
-    pub directives: Vec<&'a Directive>,
-    /// Where nginx leaves it, if this is known.
-    pub exit: Option<NamedExit<'a>>,
-}
-
-/// Way in which nginx leaves a named location before it applies access control there.
-pub(in crate::nginx) enum NamedExit<'a> {
-    /// It responds.
-    Response,
-    /// It continues in the location of the rewritten path, which has these directives.
-    Target(&'a [Directive]),
-}
 
 impl<'a> Scope<'a> {
     /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
