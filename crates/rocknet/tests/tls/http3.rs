@@ -120,8 +120,8 @@ fn responses_of_one_urgency_take_turns() {
     let mixed = [with_priority(urls[0], "u=3"), with_priority(urls[1], "u=3, i")];
     let received = client.received_with_first(mixed.into());
     assert!(received.iter().all(|bytes| *bytes > LARGE / 2), "{received:?}");
-    // A more urgent response overtakes one that was requested before it. Its file is in the cache of the worker, so that
-    // it does not wait for a busy disk.
+    // A more urgent response overtakes one that was requested before it. Its file is in the cache of the worker, so
+    // that it does not wait for a busy disk.
     let small = client
         .request(get("https://a.test/small.txt"), b"")
         .expect("a response");
