@@ -15,8 +15,8 @@ use crate::source::Span;
 use crate::value::host::{self, SiteName};
 use crate::value::{path, pattern, settings as setting, typed};
 
-/// Maximum number of aliases of one site. It bounds the time of the check, which compares each alias with all others.
-/// It is far above the 100 names that a certificate of Let's Encrypt can have.
+/// Maximum number of aliases of one site, which bounds the time for comparing each alias with all others. Sites need
+/// fewer: a certificate of Let's Encrypt has at most 100 names.
 const MAX_ALIASES: usize = 1_000;
 
 /// Site with the spans that the check for conflicts between sites needs.
