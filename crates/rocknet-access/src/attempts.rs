@@ -68,7 +68,7 @@ struct Guesses {
     count: u8,
     /// One bit for each tag: set if the credentials were wrong, clear while they are being verified.
     wrong: u16,
-    /// For each tag, the number of requests whose verification runs or waits. Without meaning for wrong credentials.
+    /// For each tag, the number of requests whose verification runs or waits. Unused for wrong credentials.
     requests: [u16; MAX_GUESSES],
 }
 

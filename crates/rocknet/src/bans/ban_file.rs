@@ -43,7 +43,7 @@ impl Stored {
     }
 }
 
-/// Returns the name of this process in files: its ID, and a random number, because later processes can have the ID too.
+/// Returns the name of this process in files: its ID and a random number, because a later process can have the same ID.
 pub fn own_name() -> String {
     let mut random = [0; 8];
     // The number only distinguishes processes with the same ID, so zeros do no harm.

@@ -19,7 +19,7 @@ impl Bans {
         }
         let now = unix_s();
         let (opened, stored) = Store::open(folder, takes_over);
-        // Nothing is written before the bans of the file are in memory, because the lock of the store is held.
+        // The lock of the store is held, so that nothing is written before the bans of the file are in memory.
         self.insert_stored(stored, now);
         self.clients.forget(now);
         *store = Some(opened);
@@ -28,7 +28,7 @@ impl Bans {
         if active > 0 {
             tracing::info!("{active} bans continue");
         }
-        // The thread examines from now on whether a predecessor passes bans.
+        // From now on, the thread looks for bans that a predecessor passes.
         self.wake_keeper();
     }
 
@@ -58,7 +58,7 @@ impl Bans {
         let mut store = lock(&self.store);
         let Some(opened) = &mut *store else { return false };
         let passed = opened.take_passed();
-        // Nothing else is written before the bans are in memory, because the lock of the store is held.
+        // The lock of the store is held, so that nothing is written before the bans are in memory.
         let added = match passed.is_empty() {
             true => 0,
             false => self.insert_stored(passed, now),
@@ -69,7 +69,7 @@ impl Bans {
         opened.has_predecessor()
     }
 
-    /// Writes the store. An error is logged, because the bans last in any case until the server stops.
+    /// Writes the store. An error is only logged, because the bans apply until the server stops in any case.
     pub(super) fn save(&self) {
         let mut store = lock(&self.store);
         let Some(opened) = &mut *store else { return };
@@ -109,7 +109,7 @@ impl Bans {
     /// Notes that the store lacks a new ban. `add` adds the ban to those that are unwritten.
     pub(super) fn changed(&self, add: impl FnOnce(&mut Stored)) {
         let mut unwritten = lock(&self.unwritten);
-        // Without a store, or if it cannot be written, no more bans are kept than there can be.
+        // The bound matters if there is no store, or if the store cannot be written.
         if unwritten.clients.len() + unwritten.networks.len() < MAX_BANS {
             add(&mut unwritten);
         }

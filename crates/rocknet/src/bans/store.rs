@@ -43,7 +43,7 @@ pub struct Store {
     has_successor: bool,
     /// End of [`PASSING_TIME`]; `None` in a process that does not take over from another one.
     passing_until: Option<Instant>,
-    /// True after another running process was found to be the owner, until a write succeeds. It is logged once.
+    /// True after the change of the owner was logged, until this process writes the file again.
     was_replaced: bool,
     /// True after an error was logged, until a write succeeds.
     has_failed: bool,
@@ -51,8 +51,8 @@ pub struct Store {
 
 impl Store {
     /// Opens the file in a state folder, and reads it, with the bans that old processes have passed. A file that cannot
-    /// be read is logged, and counts as empty. `takes_over`: true if this process takes over from another one. It is
-    /// the owner of the file then.
+    /// be read is logged, and counts as empty. `takes_over`: true if this process takes over from another one, and so
+    /// becomes the owner of the file.
     pub fn open(folder: &Path, takes_over: bool) -> (Store, Stored) {
         let mut store = Store {
             storage: FileStorage::new(folder),
@@ -95,7 +95,7 @@ impl Store {
         self.storage.path().join(FILE)
     }
 
-    /// Lets this process pass its bans to its successor from now on. It never becomes the owner of the file again.
+    /// Makes this process pass its bans to its successor from now on. The process never owns the file again.
     pub fn begin_passing(&mut self) {
         self.has_successor = true;
     }
@@ -105,7 +105,7 @@ impl Store {
         self.passing_until.is_some_and(|end| Instant::now() < end)
     }
 
-    /// Takes the bans that old processes have passed since the last call. They are in the file then.
+    /// Moves the bans that old processes have passed into the file, and returns them.
     pub fn take_passed(&mut self) -> Stored {
         if self.has_successor || !self.storage.path().join(PASSED).exists() {
             return Stored::default();
@@ -219,7 +219,7 @@ impl Store {
         ban_file::writer(&text).to_owned()
     }
 
-    /// Returns true if another process has become the owner since this process has read or written the file, and runs.
+    /// Returns true if a running process has become the owner after this process read or wrote the file.
     fn is_owned_by_other(&self, owner: &str) -> bool {
         let is_running = |process| process != std::process::id() && ban_file::is_running(process);
         owner != self.known && ban_file::process_of(owner).is_some_and(is_running)
@@ -243,7 +243,7 @@ impl Store {
         }
     }
 
-    /// Logs the failure of a file, once until a write succeeds.
+    /// Logs a failure, and no further one until a write succeeds.
     fn fail(&mut self, file: &str, what: &str) {
         if !std::mem::replace(&mut self.has_failed, true) {
             tracing::warn!("the file {} {what}", self.storage.path().join(file).display());
