@@ -233,6 +233,7 @@ fn receive(mut stream: &TcpStream) -> (usize, Vec<u8>, io::Result<()>) {
                 hash.update(&room[..got]);
                 all += got;
             }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => break Err(error),
         }
     };

@@ -2,7 +2,7 @@
 
 mod child;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
@@ -92,7 +92,10 @@ fn response(stream: &mut TcpStream, mut seen: impl FnMut(&[u8])) -> u64 {
     let (mut left, mut piece) = (length, vec![0; PIECE]);
     while left > 0 {
         let now = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let got = stream.read(&mut piece[..now]).expect("content");
+        let got = match stream.read(&mut piece[..now]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            result => result.expect("content"),
+        };
         assert!(got > 0, "the response was cut with {left} bytes missing");
         seen(&piece[..got]);
         left -= got as u64;

@@ -1,12 +1,13 @@
 //! HTTP/2 over a slow link: a late response of high priority is sent before most of the other responses.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
+use super::support::client::read_some;
 use super::support::running::site;
 use super::support::{DEADLINE, Folder, Running};
 use super::wire::{self, Frame};
@@ -54,7 +55,7 @@ impl Slow {
     /// Receives up to [`STEP`] bytes and pauses.
     fn step(&mut self) {
         let mut buffer = [0; STEP];
-        let got = self.socket.read(&mut buffer).expect("received");
+        let got = read_some(&mut self.socket, &mut buffer).expect("received");
         assert!(got > 0, "the server closed");
         self.received.extend_from_slice(&buffer[..got]);
         // The pause simulates the bandwidth of the link. It does not wait for an event.

@@ -3,7 +3,7 @@
 mod http2;
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 
-use super::support::client::request;
+use super::support::client::{read_some, request};
 use super::support::http2::Http2;
 use super::support::running::site;
 use super::support::tunnels::{Peers, mounts, read, rest};
@@ -112,7 +112,7 @@ fn both_directions_carry_large_amounts_at_the_same_time() {
     let echoing = thread::spawn(move || {
         let (mut from, mut to, mut room, mut all) = (&peer, &peer, vec![0; 100_000], 0);
         while all < AMOUNT {
-            let got = from.read(&mut room).expect("bytes in time");
+            let got = read_some(&mut from, &mut room).expect("bytes in time");
             assert!(got > 0, "ended after {all}");
             to.write_all(&room[..got]).expect("written");
             all += got;

@@ -203,7 +203,7 @@ impl Client {
         }
         self.stream.set_deadline(time).expect("a deadline");
         let mut buffer = [0; 1024];
-        let received = self.stream.read(&mut buffer);
+        let received = read_some(&mut *self.stream, &mut buffer);
         self.stream.set_deadline(DEADLINE).expect("a deadline");
         if let Ok(count) = received {
             self.unread.extend_from_slice(&buffer[..count]);
@@ -214,7 +214,7 @@ impl Client {
     /// Receives bytes and returns their number, which is 0 at the end of the connection.
     fn receive(&mut self) -> usize {
         let mut buffer = [0; 64 * 1024];
-        match self.stream.read(&mut buffer) {
+        match read_some(&mut *self.stream, &mut buffer) {
             Ok(count) => {
                 self.unread.extend_from_slice(&buffer[..count]);
                 count
@@ -224,6 +224,17 @@ impl Client {
                 let unread = String::from_utf8_lossy(&self.unread);
                 panic!("no response within {DEADLINE:?}: {error}; received {unread:?}")
             }
+        }
+    }
+}
+
+/// Calls `read` until it is not interrupted. A signal interrupts a read with a timeout even if the process has no handler
+/// for it, for example when a stopped process continues.
+pub fn read_some(stream: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Tunnels over streams of HTTP/2, which begin with extended CONNECT.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::Shutdown;
 use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::super::support::client::read_some;
 use super::super::support::http2::Http2;
 use super::super::support::tunnels::{read, rest};
 use super::{IN_FLIGHT, all, bytes, connect, open_tunnel_http2, start};
@@ -114,7 +115,7 @@ fn windows_limit_a_stream_in_both_directions() {
         let mut all = 0;
         let mut room = vec![0; 65_536];
         while all < sent {
-            all += peer.read(&mut room).expect("bytes in time");
+            all += read_some(&mut peer, &mut room).expect("bytes in time");
         }
         (all, peer)
     });
