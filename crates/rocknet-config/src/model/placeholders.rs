@@ -1,6 +1,8 @@
 //! Finds placeholders in a configuration.
 
+use super::auth::Auth;
 use super::config::Config;
+use super::forward_auth::{ForwardAuth, SignIn};
 use super::log::AccessFormat;
 use super::rule::RuleAction;
 use super::settings::Settings;
@@ -9,8 +11,8 @@ use super::site::Site;
 impl Config {
     /// Returns true if a searched text of a site contains the placeholder `name`, which is passed without braces. The
     /// server makes identifiers of requests only if there is a `{request.id}`. An escaped placeholder, `{{name}}`,
-    /// counts too. The searched texts are those of rules, `log.format`, `headers`, `redirects`, `key` of `limit`, and
-    /// `headers` of `proxy`.
+    /// counts too. The searched texts are those of rules, `log.format`, `headers`, `redirects`, `key` of `limit`,
+    /// `headers` of `proxy` and of `auth.certificate`, and `sign_in` of `auth.forward`.
     pub fn has_placeholder(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         self.sites.iter().any(|site| site.has_text(&placeholder))
@@ -45,5 +47,19 @@ impl Settings {
                 .proxy
                 .iter()
                 .any(|proxy| proxy.headers.values().any(|value| value.contains(part)))
+            || self.auth.as_ref().is_some_and(|auth| auth.has_text(part))
+    }
+}
+
+impl Auth {
+    /// Returns true if one of the searched texts contains `part`.
+    fn has_text(&self, part: &str) -> bool {
+        match self {
+            Auth::Forward(ForwardAuth { sign_in, .. }) => {
+                matches!(sign_in, Some(SignIn::Target(target)) if target.contains(part))
+            }
+            Auth::Certificate(rule) => rule.headers.values().any(|value| value.contains(part)),
+            Auth::Passwords(_) | Auth::Signed(_) | Auth::Oidc(_) => false,
+        }
     }
 }

@@ -169,6 +169,17 @@ fn clients_without_a_session_are_sent_to_the_login_page() {
 }
 
 #[test]
+fn the_login_page_can_get_the_identifier_of_the_request() {
+    let authority = authority();
+    let server = start(&authority, "", ", sign_in = \"/sign_in?id={request.id}\"");
+    for response in fetch(&server, "GET /", &["Cookie: status=401"], "") {
+        let location = response.field("Location").expect("a redirect");
+        let id = location.strip_prefix("/sign_in?id=").expect(location);
+        assert_eq!(id.len(), 32, "{location}");
+    }
+}
+
+#[test]
 fn an_address_can_suffice_without_an_identity() {
     let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
     let keys = format!("{}\nallow = \"127.0.0.0/8\"\nsatisfy = \"any\"", upstream.key());

@@ -42,7 +42,7 @@ fn names_become_users_and_fields_that_clients_cannot_forge() {
     let upstream = Upstream::responding_with(ok("done"));
     let rule = "{ certificate = { uri = \"spiffe://example.org/ns/*\", user = \"uri\", headers = { X-Client = \
                 \"{user} {tls.client.subject} {tls.client.serial}\", Client-Cert = \"{tls.client.certificate}\", X-Pem = \
-                \"{tls.client.pem}\" } } }";
+                \"{tls.client.pem}\", X-Id = \"{request.id}\" } } }";
     let rest = format!(
         "[site.\"a.test\".route.\"/any/*\"]\nauth = {rule}\n{0}\n[site.\"a.test\".route.\"/open/*\"]\n{0}\n",
         upstream.key()
@@ -72,6 +72,7 @@ fn names_become_users_and_fields_that_clients_cannot_forge() {
         Some("spiffe://example.org/ns/web CN=web\\, O=Admin 07")
     );
     assert_eq!(seen.field("X_Client"), None);
+    assert_eq!(seen.field("X-Id").map(str::len), Some(32));
     let cert = seen.field("Client-Cert").expect("a certificate");
     assert!(
         cert.len() > 100 && cert.starts_with(':') && cert.ends_with(':'),
