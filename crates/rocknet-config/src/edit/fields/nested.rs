@@ -127,16 +127,15 @@ impl Editor {
     pub(super) fn set_authority(&mut self, site: &str, url: &str) -> Result<(), EditError> {
         let path = ["site", site, "auth", "forward"];
         let auth = self.table(&path[..3]);
-        let is_other = auth.is_some_and(|auth| !auth.is_empty() && !auth.contains_key("forward"));
-        if is_other && !url.is_empty() {
-            return Err(EditError::Excluded("auth".to_owned()));
-        }
+        let is_set = auth.is_some_and(|auth| auth.contains_key("forward"));
         match url {
-            "" if is_other => Ok(()),
             "" => {
-                self.remove(&path[..3]);
+                if is_set {
+                    self.remove(&path[..3]);
+                }
                 Ok(())
             }
+            _ if !is_set && auth.is_some_and(|auth| !auth.is_empty()) => Err(EditError::Excluded("auth".to_owned())),
             url => self.set_in_table(&path, &quoted(url)),
         }
     }
@@ -352,6 +351,7 @@ mod tests {
         // Without an authority, the timeout would be an error.
         set(more, "auth.forward", "", "");
         set("[site.\"a.test\".auth]\nforward = \"http://a\"", "auth.forward", "", "");
+        set("auth = false", "auth.forward", "", "auth = false");
         for users in [
             "auth = { ann = \"$1\" }",
             "auth = { users = { ann = \"$1\" } }",
