@@ -94,7 +94,8 @@ impl PathMatcher {
     fn read(&mut self, directive: &Directive) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
-            // Only one condition for the path is translated. A further one is an error.
+            ("path", paths) if paths.iter().any(|path| matches!(*path, "*" | "/*")) => {}
+            // A path and an expression must both match, for which there is no key.
             ("path", paths) if self.patterns.is_empty() => paths.iter().for_each(|path| self.path(path)),
             ("path_regexp", [expression] | [_, expression]) if self.patterns.is_empty() => {
                 let found = regex::patterns(expression).filter(|found| found.difference.is_none());
@@ -164,7 +165,7 @@ impl PathMatcher {
     /// Reads the conditions of `not`. A request matches unless all of them hold together.
     fn negate(&mut self, directive: &Directive, inner: &[Directive]) {
         let mut matcher = PathMatcher::default();
-        for condition in inner {
+        for condition in &merged(inner) {
             // `not path /api*` excludes longer names such as `/api2`, too. The expression `~^/api` matches all of them.
             let is_beginning = |path: &String| path.starts_with('/') && path.ends_with('*') && !path.ends_with("/*");
             if condition.is("path") && condition.arguments.iter().any(is_beginning) {
@@ -191,6 +192,21 @@ impl PathMatcher {
             None => self.fail(directive),
         }
     }
+}
+
+/// Returns the conditions of a matcher, with repeated lines such as `path /a` and `path /b` as one. Caddy requires one of
+/// their values. For other names, it requires every line, or a translation finds that no key expresses the lines.
+fn merged(conditions: &[Directive]) -> Vec<Directive> {
+    const MERGED: [&str; 4] = ["path", "method", "remote_ip", "client_ip"];
+    let mut all: Vec<Directive> = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let same = |known: &&mut Directive| MERGED.contains(&&*known.name) && known.name == condition.name;
+        match all.iter_mut().find(same) {
+            Some(known) => known.arguments.extend(condition.arguments.iter().cloned()),
+            None => all.push(condition.clone()),
+        }
+    }
+    all
 }
 
 /// Returns the condition of a `file` matcher, which requires that a path exists on disk; `None` for forms that no
@@ -230,7 +246,9 @@ pub(super) fn named(block: &[Directive]) -> NamedMatchers {
                 single.block.clone_from(&directive.block);
                 matcher.read(&single);
             }
-            None => directive.children().iter().for_each(|inner| matcher.read(inner)),
+            None => merged(directive.children())
+                .iter()
+                .for_each(|inner| matcher.read(inner)),
         }
         all.insert(directive.name.clone(), matcher);
     }
@@ -290,5 +308,33 @@ mod tests {
         );
         assert_eq!(written("@f"), "{ path = '~^/([0-9]+)$' }");
         assert_eq!(written("@g"), "{ header = { X-A = '~^b' } }");
+    }
+
+    #[test]
+    fn one_of_the_values_of_repeated_conditions_suffices() {
+        let check = |conditions: &str, expected: Option<&str>| {
+            let all = named(&super::super::read(&format!("@a {{\n{conditions}\n}}\n")).unwrap());
+            let written = all["@a"].keys().map(|keys| {
+                let mut out = String::new();
+                Value::Table(keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()).write(&mut out);
+                out.replace('"', "'")
+            });
+            assert_eq!(written.as_deref(), expected, "{conditions}");
+        };
+        check(" path /a\n path /b/*", Some("{ path = ['/a', '/b/*'] }"));
+        check(" method GET\n method HEAD", Some("{ method = ['GET', 'HEAD'] }"));
+        check(
+            " remote_ip 10.0.0.0/8\n remote_ip ::1",
+            Some("{ client = ['10.0.0.0/8', '::1'] }"),
+        );
+        check(
+            " not {\n  path /a\n  path /b\n }",
+            Some("{ unless = { path = ['/a', '/b'] } }"),
+        );
+        // Every path is one of these paths.
+        check(" path /a /*\n method GET", Some("{ method = 'GET' }"));
+        // The lines must match together.
+        check(" path /a*\n path_regexp ^/[a-c]+$", None);
+        check(" header X-A b\n header X-A c", None);
     }
 }
