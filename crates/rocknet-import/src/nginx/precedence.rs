@@ -193,13 +193,15 @@ pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations
 /// Returns the prefixes whose routes take precedence over those of an expression. `includes_denied`: true to include
 /// prefixes that deny every request.
 fn overriding(patterns: &[String], locations: &Locations<'_>, includes_denied: bool) -> Vec<String> {
-    // RockNet prefers a prefix to a shorter one, and every prefix to globs such as `/a/b*`. Prefix and pattern share
-    // paths only if the prefix begins with the literal start of the pattern, or that start with the prefix.
+    // RockNet prefers a prefix to a shorter one, and every prefix to globs such as `/a/b*` and regular expressions.
+    // Prefix and pattern share paths only if the prefix begins with the literal start of the pattern, or that start
+    // begins with the prefix.
     let overrides = |path: &str| {
         patterns.iter().any(|pattern| {
             let start = literal(pattern);
             let is_prefix = pattern.strip_suffix('*') == Some(&start) && start.ends_with('/');
-            path.starts_with(&start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
+            let is_exact = !pattern.starts_with('~') && !pattern.contains('*');
+            path.starts_with(&start) || !is_prefix && !is_exact && start.starts_with(path)
         })
     };
     // nginx, too, prefers a prefix with `^~` to expressions. The prefix `/` gets no route, because its settings become
