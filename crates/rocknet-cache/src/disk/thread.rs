@@ -302,7 +302,7 @@ impl<'s> Writer<'s> {
     /// Lets another process take the folder.
     fn leave(&self) {
         let mut log = self.shared.log();
-        log.early.forget_hashes();
+        log.early.lose_if_hashed();
         self.shared.set_folder(None, 0);
         drop(log);
         self.folder.unlock();
