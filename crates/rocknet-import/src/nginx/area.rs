@@ -70,9 +70,10 @@ impl LocationArea {
                 (LocationMatch::Expression(..), LocationMatch::Prefix { path, is_final: true }) => {
                     others.extend(prefix(path));
                 }
-                // Of two expressions that match, nginx uses the first one. An expression for all scripts is no
-                // exception: it becomes the key `php`, and refusals are to apply to scripts too. An expression that
-                // refuses every request needs no exception, because its own rule refuses these requests.
+                // Of two expressions that match, nginx uses the first one. An expression for all scripts, such as
+                // `\.php$`, is no exception: it becomes the key `php`, and the rules of this location, such as a
+                // refusal, apply to scripts too. An expression that refuses every request needs no exception, because
+                // its own rule refuses these requests.
                 (LocationMatch::Expression(..), LocationMatch::Expression(expression, _))
                     if is_before && !is_for_every_script(expression) && !is_denied(other) =>
                 {
@@ -114,9 +115,9 @@ impl LocationArea {
             .is_some_and(|exceptions| exceptions.is_empty())
     }
 
-    /// Returns the patterns of a rule for a `rewrite` in the location. Patterns for all paths are replaced by those of
-    /// the area, unless `has_captures` is true, because the target needs their captures. Returns `None` if the patterns
-    /// also match paths outside of the area.
+    /// Returns the patterns of a rule for a `rewrite` in the location. `patterns`: those of its expression. A pattern
+    /// for all paths is replaced by the patterns of the area, unless `has_captures` is true: the target then needs its
+    /// captures. Returns `None` if `patterns` also match paths outside of the area and cannot be replaced.
     pub fn within(&self, patterns: &[String], has_captures: bool) -> Option<Vec<String>> {
         if self.is_site() {
             return Some(patterns.to_vec());

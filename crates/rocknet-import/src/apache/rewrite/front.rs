@@ -45,7 +45,8 @@ pub(super) fn pass_through(
         return true;
     }
     let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
-    // A wider exception would also keep later rules from refusing requests that the original rule does not except.
+    // `has_only`: the exception holds for no requests but those that the original rule excepts. A wider exception would
+    // keep later rules from refusing the additional requests.
     let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
