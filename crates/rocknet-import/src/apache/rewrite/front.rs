@@ -52,7 +52,9 @@ pub(super) fn pass_through(
         return false;
     };
     guard.exclude(&excluded, flags.ends_all);
-    if rule.conditions.iter().all(is_about_files) {
+    // A rule with no conditions but those for files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
+    let is_for_files = !rule.conditions.is_empty() && rule.conditions.iter().all(is_about_files);
+    if is_for_files {
         host.site.unneeded(
             directive,
             "existing files are served first, and rules are not applied twice",
