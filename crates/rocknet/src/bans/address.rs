@@ -12,7 +12,8 @@ const CLIENT_PREFIX: u8 = 64;
 ///
 /// # Errors
 ///
-/// The error names the text, or a network that contains every address.
+/// Fails if the text is not an address or network, or if the network contains every address. The message quotes the
+/// text.
 pub fn parse(text: &str) -> Result<Network, String> {
     let shown = || rocknet_control::text::sanitized(text, 64);
     let invalid = || {
@@ -68,7 +69,7 @@ pub fn client_of(network: Network) -> Option<u128> {
 pub fn first_address(network: Network) -> IpAddr {
     match network {
         Network::Ip { ip, .. } => ip,
-        // Unix sockets have no address. No ban is for them, because `parse` never returns this value.
+        // Unix sockets have no address. Bans never have this value, because `parse` does not return it.
         Network::Unix => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     }
 }
