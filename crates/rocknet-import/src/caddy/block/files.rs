@@ -77,7 +77,7 @@ pub(super) fn hide(directive: &Directive, names: &[&str], patterns: &[String], s
     if !patterns.iter().any(|pattern| pattern == "/*") {
         site.differs(directive, "the names are hidden in the whole site");
     }
-    // A hidden file is not the index of a folder either.
+    // The keys of `refusal` include `resolved = true`, so that a hidden file is not served as the index of a folder.
     let mut keys = vec![("path", Value::texts(paths))];
     keys.extend(file_rules::refusal(404));
     site.rule(directive, keys);
