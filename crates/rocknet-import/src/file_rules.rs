@@ -176,7 +176,8 @@ impl ServedFiles {
     /// Returns true if an exception of a rule may apply to a path, but not to the file that the path leads to.
     fn may_except(&self, exceptions: &Value) -> bool {
         // An exception for the path of a single file does not apply to folders, so their index files do not matter.
-        let leads_elsewhere = self.has_any_path || !self.paths.is_empty() || !self.endings.is_empty();
+        let leads_elsewhere =
+            self.has_any_path || self.has_any_name || !self.paths.is_empty() || !self.endings.is_empty();
         let is_file = |pattern: &Value| {
             text_of(pattern).is_some_and(|text| text.starts_with('/') && !text.contains('*') && !text.ends_with('/'))
         };
@@ -308,6 +309,17 @@ mod tests {
         ] {
             let expected: Option<Vec<String>> = expected.map(|all| all.iter().map(|end| (*end).to_owned()).collect());
             assert_eq!(endings(expression), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn exceptions_for_a_file_matter_where_its_path_leads_to_another_name() {
+        let exceptions = Value::Table(vec![("path".to_owned(), Value::text("/a"))]);
+        for (template, expected) in [("{path}", false), ("{path}_b", true), ("{path}.b", true), ("/b", true)] {
+            let (mut settings, mut files) = (Settings::default(), ServedFiles::default());
+            settings.set("try", Value::texts([template]), 1);
+            files.add(&settings);
+            assert_eq!(files.may_except(&exceptions), expected, "{template}");
         }
     }
 
