@@ -153,7 +153,8 @@ impl Store {
         self.write_as_owner(clients, networks)
     }
 
-    /// Writes bans. The caller holds the lock. Returns false after an error, which is logged if there are bans.
+    /// Writes bans. The caller holds the lock. Returns false after an error, which is logged
+    /// if the next start would not restore these bans.
     fn write_as_owner(&mut self, clients: &[ClientBan], networks: &[AddedNetwork]) -> bool {
         let text = ban_file::render(&self.own_name, clients, networks);
         match self.storage.write(FILE, text.as_bytes(), Access::Owner) {
@@ -163,12 +164,13 @@ impl Store {
                 true
             }
             Err(error) => {
-                if !(clients.is_empty() && networks.is_empty()) {
-                    self.fail(
-                        FILE,
-                        &format!("cannot be written, so a restart lifts the bans: {error}"),
-                    );
-                }
+                let effect = match clients.is_empty() && networks.is_empty() {
+                    false => "a restart lifts the bans",
+                    true if self.path().exists() => "lifted bans apply again after a restart",
+                    // Nothing is lost.
+                    true => return false,
+                };
+                self.fail(FILE, &format!("cannot be written, so {effect}: {error}"));
                 false
             }
         }
