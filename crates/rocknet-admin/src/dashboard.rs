@@ -191,6 +191,8 @@ impl Dashboard {
                 401,
                 "the events are only for pages of the dashboard that are signed in",
             )),
+            // Browsers omit the session cookie when a link on another site leads here, so the visitor may be signed in.
+            // The page opens the same address again, and the browser then sends the cookie.
             (_, None) => match arrival::target(&view) {
                 Some(target) => self.html(Status::OK, pages::arrival(self.assets(), &target)),
                 None => see_other("/login"),

@@ -6,7 +6,8 @@ use rocknet_control::api::{ApiError, Permission};
 use subtle::ConstantTimeEq;
 
 /// Maximum number of requests in [`WINDOW_MS`] that get status 401 for lack of valid credentials. Further requests
-/// get 429, so that a misconfigured client waits. Tokens are too long to be guessed.
+/// get 429, so that a misconfigured client waits. Protection from guesses does not depend on this limit: tokens are too
+/// long to be guessed, and `rocknet_access` limits wrong passwords for each client.
 const MAX_FAILURES: u32 = 20;
 /// Period in milliseconds over which requests without valid credentials are counted.
 const WINDOW_MS: u64 = 60_000;
@@ -37,8 +38,8 @@ impl Tokens {
     }
 }
 
-/// Counts requests with missing or wrong credentials: a token, the password, or the code of a link. All clients share
-/// the counter.
+/// Counts requests without valid credentials. Credentials are a token, the password of the user `admin`, or the code in
+/// a link from `rocknet dashboard`. All clients share the counter.
 #[derive(Default)]
 pub struct Failures(Mutex<Window>);
 
@@ -51,7 +52,7 @@ struct Window {
 
 impl Failures {
     /// Counts a request without valid credentials, and returns the error to send: 401, or 429 above the limit. Valid
-    /// tokens are accepted even above the limit. `now_ms`: current uptime of the server in milliseconds.
+    /// credentials are accepted even above the limit. `now_ms`: current uptime of the server in milliseconds.
     pub fn count(&self, now_ms: u64) -> ApiError {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now_ms.saturating_sub(window.began_ms) >= WINDOW_MS {

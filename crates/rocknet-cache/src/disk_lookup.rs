@@ -29,7 +29,8 @@ pub(crate) async fn look_up(
     let now = disk::moment(services);
     // Read before the response is compared with the changes on disk. Later changes have a larger number.
     let changes = cached.responses.changes();
-    // The budget is that of all sites, so a small store of one site does not lower its limit.
+    // Bodies of all sites count in the budget. Its limit is a share of the larger store, that of the site or the common
+    // one. With the share of a small store, bodies of other sites could use up the whole limit.
     let limit = cached.memory.capacity().max(cached.responses.memory.capacity()) / FILL_SHARE;
     let reserve = |size| Reserved::new(&cached.responses.budget, size, limit);
     let mut job = std::pin::pin!(disk.start_read(key, &request.fields, now, changes, reserve)?);

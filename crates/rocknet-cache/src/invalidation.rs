@@ -27,12 +27,14 @@ impl CachedRoute {
             let uri = response.fields.value(name)?;
             same_origin(uri, request.authority)
         });
-        // With a template, the keys of a URI are not known.
+        // `url_changes` is set if the configuration has a template for keys, such as `key = "{host}{path}"`. Otherwise
+        // the keys are made from the URIs.
         let Some(changes) = &self.url_changes else {
             drop_target(request.target);
             others.for_each(|target| drop_target(target.as_bytes()));
             return;
         };
+        // The keys of a template cannot be derived from a URI, so all responses for its host and path are invalidated.
         let invalidate = |url: &[u8]| self.responses.invalidate_url(changes, &self.route.label.site, url);
         invalidate(&key::url_of(request, is_secure));
         for target in others {

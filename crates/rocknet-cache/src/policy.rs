@@ -343,8 +343,9 @@ fn lifetime(control: &Directives, is_targeted: bool, fields: &FieldList, made_un
     Some(expires.saturating_sub(made_unix).min(MAX_SECONDS))
 }
 
-/// Returns the lifetime in seconds that the configuration gives to responses without explicit freshness. A lifetime for
-/// the status precedes the heuristic one, which precedes that for all responses.
+/// Returns the lifetime in seconds that the configuration gives to responses without explicit freshness. An entry of
+/// `statuses` for the status comes first, then the heuristic lifetime, then `ttl`. `ttl` applies to five statuses only;
+/// for others, such as 404, the operator writes an entry of `statuses`.
 fn default_lifetime(
     status: Status,
     control: &Directives,

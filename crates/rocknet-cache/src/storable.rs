@@ -12,7 +12,7 @@ use crate::vary::Variation;
 use crate::{key, litespeed, tags};
 
 /// Returns the properties of a response of the handler. It must still have the fields for this server, which
-/// [`CachedRoute::finish`] removes. `changes`: number of changes when it was requested.
+/// [`CachedRoute::finish`] removes. `changes`: number of purges and invalidations when it was requested.
 pub(crate) fn properties(
     cached: &CachedRoute,
     facts: &RequestFacts,
@@ -61,6 +61,7 @@ pub(crate) fn properties(
 }
 
 /// Returns a stale response with the fields and the new terms of a 304 that has confirmed it (RFC 9111 §4.3.4).
+/// `changes`: number of purges and invalidations when the 304 was requested.
 pub(crate) fn confirm(
     cached: &CachedRoute,
     facts: &RequestFacts,

@@ -68,9 +68,8 @@ impl CertificateManager {
         state_folder: &Path,
         secrets: Option<TicketSecrets>,
     ) -> Result<Arc<CertificateManager>, String> {
-        let describe = |error: std::io::Error| format!("{}: {error}", state_folder.display());
-        let local = LocalIssuer::new(state_folder).map_err(describe)?;
-        let acme = AcmeIssuer::new(state_folder, &config.tls).map_err(describe)?;
+        let local = LocalIssuer::new(state_folder);
+        let acme = AcmeIssuer::new(state_folder, &config.tls);
         CertificateManager::with(vec![Box::new(local), Box::new(acme)], secrets)
     }
 

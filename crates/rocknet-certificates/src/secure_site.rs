@@ -129,7 +129,8 @@ impl SecureSite {
     }
 
     /// Returns the configuration for a handshake over TCP. `name` is the client's SNI in lower case if it is a name of
-    /// this site. Returns `None` if there is no certificate or the client authentication cannot be set up.
+    /// this site. Returns `None` if there is no certificate, the TLS configuration could not be built, or client
+    /// certificates cannot be verified.
     pub fn server_config(&self, store: &CertificateStore, name: Option<&str>) -> Option<Arc<ServerConfig>> {
         let ready = self.ready_configs(store, name)?;
         self.with_client_auth(&ready.tcp)
@@ -152,7 +153,7 @@ impl SecureSite {
         own.map(Arc::new)
     }
 
-    /// Returns true if handshakes can be configured.
+    /// Returns true if the TLS configuration was built, and client certificates can be verified if they are requested.
     fn is_configured(&self) -> bool {
         let has_trust = |trust: &Arc<ClientTrust>| trust.current().is_some();
         self.config.is_ok() && self.policy.client_trust().is_none_or(has_trust)
@@ -215,7 +216,8 @@ impl SecureSite {
         sets.iter().flat_map(|set| set.certificates().to_vec()).collect()
     }
 
-    /// Returns the error in the client authentication or the site's current files; `None` if there is no error.
+    /// Returns the first error of the TLS configuration, the client authentication, or the last read of the site's
+    /// certificate files. Returns `None` if there is no error.
     pub fn error(&self) -> Option<String> {
         if let Err(error) = &self.config {
             return Some(error.clone());
@@ -229,8 +231,9 @@ impl SecureSite {
         }
     }
 
-    /// Returns true if no handshake can succeed until the site's certificate files or client authentication are
-    /// corrected.
+    /// Returns true if no handshake can succeed before an error is corrected. In that case, the TLS configuration could
+    /// not be built, client certificates cannot be verified, or no read of the certificate files has succeeded. A
+    /// certificate that was not issued yet is no error.
     pub fn is_unavailable(&self) -> bool {
         let has_set = match &self.certificates {
             SiteCertificates::Files(files) => files.certificate_set().is_some(),

@@ -76,9 +76,9 @@ pub(super) fn has_addresses(site: &Site, mode: Mode) -> bool {
     mode == Mode::Dev && site.names.is_empty() && site.secure.iter().any(is_everywhere)
 }
 
-/// Returns the private addresses of this machine, at most [`MAX_ADDRESSES`]. A public address is left out, because a
-/// certificate with it would be signed by the CA for any name, which is installed only on explicit request. Addresses
-/// at which machines of the network reach this one come first.
+/// Returns the private addresses of this machine, at most [`MAX_ADDRESSES`]. Addresses at which machines of the network
+/// reach this one come first. Public addresses are left out. The local CA that `rocknet trust` installs may sign only
+/// private names and addresses. A second local CA may sign any name, but it is installed only on explicit request.
 pub(super) fn private_addresses() -> Vec<String> {
     let mut addresses: Vec<String> = Vec::new();
     for address in machine::lan_addresses().into_iter().chain(machine::addresses()) {
@@ -90,5 +90,5 @@ pub(super) fn private_addresses() -> Vec<String> {
     addresses
 }
 
-/// Maximum number of addresses of the machine in a certificate. Further ones mostly belong to bridges and containers.
+/// Maximum number of addresses of the machine in a certificate. The others mostly belong to bridges and containers.
 const MAX_ADDRESSES: usize = 8;

@@ -71,8 +71,8 @@ impl Check<'_> {
     }
 
     /// Returns true if there are errors other than site errors. A full report stores no more errors, but site errors
-    /// are still counted. The result may then be false although there are other errors. This does no harm: callers only
-    /// decide by it about a further finding, which a full report does not store.
+    /// are still counted. The result may then be false although there are other errors. This does no harm: callers use
+    /// the result only to decide whether to report one more finding, and a full report does not store it.
     pub fn has_other_errors(&self) -> bool {
         self.report.errors() > self.site_error_count
     }

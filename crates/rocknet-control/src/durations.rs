@@ -1,7 +1,8 @@
-//! Percentiles of response times, computed from the counts of two replies.
+//! Percentiles of response times during an interval, computed from the counts at its beginning and at its end.
 //!
-//! The counts of [`Status`](crate::Status) and of [`RouteTraffic`](crate::route::RouteTraffic) are cumulative: the
-//! entry at index `i` counts the responses that took less than `8 << i` microseconds.
+//! The counts are `duration_counts` of [`Status`](crate::Status) or [`RouteTraffic`](crate::route::RouteTraffic), which
+//! clients query at both times. They are cumulative: the entry at index `i` counts the responses that took less than
+//! `8 << i` microseconds, and the last entry counts slower responses, too.
 
 /// Binary logarithm of the first bound in microseconds: the bounds are `8 << i`.
 const FIRST_BITS: u32 = 3;
@@ -25,7 +26,8 @@ pub fn add(sum: &mut Vec<u64>, more: &[u64]) {
 }
 
 /// Returns the response time in microseconds that `percent` percent of the responses did not exceed, interpolated
-/// between the bounds of its bucket; `None` without responses.
+/// between the bounds of its bucket; `None` without responses. `counts`: those of the interval, from [`between`]. The
+/// result never exceeds the bound of the last entry, even if responses were slower.
 pub fn quantile(counts: &[u64], percent: u64) -> Option<u64> {
     let total = counts.last().copied().filter(|total| *total > 0)?;
     let rank = (u128::from(total) * u128::from(percent)).div_ceil(100).max(1) as u64;

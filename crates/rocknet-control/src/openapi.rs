@@ -209,12 +209,13 @@ fn parameters(endpoint: &Endpoint) -> Vec<Parameter> {
         "/api/logs" => vec![
             (
                 "follow",
-                "Goes on with new lines of all logs.",
+                "If true, the stream continues with new lines of all logs after the recent lines of the error log. \
+                 Otherwise it ends after the recent lines. The other parameters select lines of both.",
                 json!({ "type": "boolean" }),
             ),
             (
                 "kind",
-                "Only lines of this log.",
+                "Only lines of this log: the error log, or the access logs of all sites.",
                 json!({ "type": "string", "enum": ["error", "access"] }),
             ),
             (

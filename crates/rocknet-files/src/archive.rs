@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! limit.rs  ─▶ a permit, within the limits of the server and of the client
-//! scan.rs   ─▶ the entries: what listings below the folder lead to, within limits, one step in each job
+//! scan.rs   ─▶ the entries: all files and folders that a client can reach by listings, up to configured limits
 //! stream.rs ─▶ reads the files, one piece in each job of the blocking pool; version.rs detects changes
 //! format.rs ─▶ the container: headers, central directory, zip64
 //! ```
-//! The sizes of all files are known before the first byte is sent. Without compression, so is the length of the
-//! archive, and a client sees how much is left. The memory of a download is its list of entries and one piece
-//! ([decision 28](../../../docs/decisions/0028-zip-archives.md)).
+//! A scan runs in short steps, each a job of the blocking pool. The sizes of all files are known before the first byte
+//! is sent. Without compression, so is the length of the archive, and a client sees how much is left. The memory of a
+//! download is its list of entries and one piece ([decision 28](../../../docs/decisions/0028-zip-archives.md)).
 
 mod folder;
 mod format;
@@ -59,6 +59,7 @@ pub async fn respond(
         request.limits.compress,
         name::of_folder(&request.path),
     );
+    // Always `Some`, because the semaphores of the limit are never closed.
     let scan_permit = limit.scan(&permit).await;
     let scanned = match scan(request, name.clone(), access, permit, &pool, scan_permit).await {
         Ok(scanned) => scanned,
@@ -78,8 +79,8 @@ pub async fn respond(
     response
 }
 
-/// Scans a folder, one step in each job of the pool. A step that runs when the future is dropped keeps the permits of
-/// the archive and of the scan until it ends.
+/// Scans a folder, one step in each job of the pool. `scan_permit`: held until the scan ends. A step that runs when the
+/// future is dropped keeps the permits of the archive and of the scan until the step ends.
 async fn scan<A: PathAccess + 'static>(
     request: ArchiveRequest,
     name: String,

@@ -115,8 +115,8 @@ fn error_page(lookup: &DiskLookup, tree: &Tree, status: Status) -> Result<(Asset
         return Err(status);
     }
     if let Some((opened, relative)) = tree.route.errors.get(&status.code()).and_then(|path| {
-        // The route has an `alias`, and the path of the page is outside of it. The page is then a file of the document
-        // root, which has a tree of its own.
+        // If the path of the page is outside of the route's `alias`, the page is a file of the document root, which has
+        // a tree of its own.
         let pages = tree.pages().filter(|_| tree.inside(path).is_none());
         resolve::resolve_file(lookup, pages.map_or(tree, |pages| pages), path)
     }) {

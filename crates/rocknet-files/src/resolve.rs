@@ -31,9 +31,11 @@ pub enum Target {
     Failed(Status),
 }
 
-/// Resolves `path`, which is decoded and normalized and has a leading slash. A trailing slash requests a directory. If
-/// no file can have the path, such as `/wiki/Special:Search`, only a script at its beginning, a template without
-/// `{path}` or the fallback is found.
+/// Resolves `path`, which is decoded and normalized and has a leading slash. A trailing slash requests a directory.
+///
+/// Some paths never name a file that is served, because [`SafePath`] refuses them on every system. An example is
+/// `/wiki/Special:Search`, because of the meaning of the colon on Windows. For such a path, only a script at its
+/// beginning, a template of `try` without `{path}` or the fallback is found.
 pub fn resolve(lookup: &DiskLookup, tree: &Tree, path: &str) -> Target {
     let root = match lookup.root(tree) {
         Ok(root) => root,
@@ -76,8 +78,9 @@ pub fn resolve_file(lookup: &DiskLookup, tree: &Tree, path: &str) -> Option<(Ope
     }
 }
 
-/// Looks up the templates of `try` in order, or without templates the path itself. If no file can have the path,
-/// `is_file_path` is false, and only templates without `{path}` are tried. Their queries get the path all the same.
+/// Looks up the templates of `try` in order, or without templates the path itself. `is_file_path`: false if
+/// [`SafePath`] refuses the path. Templates with `{path}` before their query are then skipped. `{path}` in a query does
+/// not matter, because a query names no file: `/index.php?q={path}`.
 fn first_match(
     lookup: &DiskLookup,
     root: &Arc<Root>,
@@ -238,8 +241,8 @@ fn canonical_or_same(lookup: &DiskLookup, path: &Path) -> PathBuf {
     lookup.canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Finds the script that the beginning of `path` names: `/a.php` for `/a.php/b/c`, if that file exists. The rest of the
-/// path need not be a path that a file can have.
+/// Finds the script that the beginning of `path` names: `/a.php` for `/a.php/b/c`, if that file exists. [`SafePath`]
+/// may refuse the rest of the path, which is not a path on disk.
 fn script_in_path(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> Option<Script> {
     tree.runs_scripts.then_some(())?;
     script::script_ends(path).take(MAX_SCRIPT_ENDS).find_map(|end| {

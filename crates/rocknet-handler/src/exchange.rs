@@ -48,11 +48,12 @@ pub struct Exchange {
     pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<Rc<TlsInfo>>,
-    /// User whom `auth` of the route has authenticated: by password, client certificate, authority or login provider.
-    /// `None` without an authenticated user.
+    /// User whom `auth` of the route has authenticated: by password, client certificate, authorization service
+    /// (`auth = { forward = "…" }`) or login provider. `None` without an authenticated user.
     pub user: Option<Arc<str>>,
-    /// True if a client certificate, an authority or a login provider identifies the client, so that the response is
-    /// for this client alone even if `user` is `None`. False if the server has verified a password; `user` is then set.
+    /// True if a client certificate, an authorization service or a login provider identifies the client, so that the
+    /// response is for this client alone even if `user` is `None`. False if the server has verified a password; `user`
+    /// is then set.
     pub is_personal: bool,
     /// Identifier of the request.
     pub id: RequestId,

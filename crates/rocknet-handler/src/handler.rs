@@ -59,15 +59,17 @@ pub struct ExchangeRef<'a> {
     pub peer: Client,
     /// Parameters of the TLS handshake. `None` for a connection without TLS.
     pub tls: Option<&'a TlsInfo>,
-    /// User whom `auth` of the route has authenticated: by password, client certificate, authority or login provider.
-    /// `None` without an authenticated user.
+    /// User whom `auth` of the route has authenticated: by password, client certificate, authorization service or login
+    /// provider. `None` without an authenticated user.
     pub user: Option<&'a str>,
-    /// True if a client certificate, an authority or a login provider identifies the client, so that the response is
-    /// for this client alone even if `user` is `None`. False if the server has verified a password; `user` is then set.
+    /// True if a client certificate, an authorization service or a login provider identifies the client, so that the
+    /// response is for this client alone even if `user` is `None`. False if the server has verified a password; `user`
+    /// is then set.
     pub is_personal: bool,
-    /// Admits the request to the script that its path leads to, and counts it in the limits. `None` if the script is
-    /// not known. A handler that responds in place of a script on a site with guards calls it once, just before it
-    /// responds, and does not respond if the result is false.
+    /// Checks the restrictions of the script that the path leads to, such as `allow` and `limit` of the script's route.
+    /// Counts the request in the limits, and returns true if it is admitted. `None` if the script has not been looked
+    /// up. A handler that responds without the script, such as the response cache, calls the function once, just before
+    /// it responds. If the result is false, [`Handler::handle_now`] returns `None`.
     pub admit_to_script: Option<&'a dyn Fn() -> bool>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn refusal(status: u64) -> [(&'static str, Value); 2] {
     [("respond", Value::Number(status)), (RESOLVED, Value::Flag(true))]
 }
 
-/// Removes `resolved` from the rules of a site for which it makes no difference.
+/// Removes `resolved` from the rules of a site to which it makes no difference.
 pub(crate) fn settle(site: &mut Site) {
     if !site.rules.iter().any(|rule| rule.has(RESOLVED)) {
         return;
@@ -104,7 +104,7 @@ impl ServedFiles {
         }
     }
 
-    /// Adds the index files of places without `index`.
+    /// Adds the index files of sites and routes without `index`.
     fn add_default_indexes(&mut self) {
         self.names.extend(["index.html", "index.htm"].map(str::to_owned));
     }
@@ -173,10 +173,11 @@ impl ServedFiles {
         self.has_any_path || self.has_any_name || is_known || self.endings.iter().any(has_ending)
     }
 
-    /// Returns true if exceptions of a rule may except a path, and not the file that the path leads to.
+    /// Returns true if an exception of a rule may apply to a path, but not to the file that the path leads to.
     fn may_except(&self, exceptions: &Value) -> bool {
-        // An exception for a single file excepts no folder, so index files do not matter for it.
-        let leads_elsewhere = self.has_any_path || !self.paths.is_empty() || !self.endings.is_empty();
+        // An exception for the path of a single file does not apply to folders, so their index files do not matter.
+        let leads_elsewhere =
+            self.has_any_path || self.has_any_name || !self.paths.is_empty() || !self.endings.is_empty();
         let is_file = |pattern: &Value| {
             text_of(pattern).is_some_and(|text| text.starts_with('/') && !text.contains('*') && !text.ends_with('/'))
         };
@@ -205,8 +206,8 @@ impl ServedFiles {
             Some(path) if !has_exceptions && !self.has_any_path && !self.has_any_name => {
                 let begin = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
                 let begins = |name: &String| !begin.is_empty() && name.to_ascii_lowercase().starts_with(&begin);
-                // With a dot, as in `/x.php`, the last part may be the whole name of a script, whose endings are known,
-                // but not its names.
+                // With a dot, as in `/x.php`, the last part may be the whole name of a script. The names of scripts are
+                // not known here.
                 let may_be_script = begin.contains('.') && !self.endings.is_empty();
                 let mut paths = self.paths.iter();
                 return may_be_script
@@ -308,6 +309,17 @@ mod tests {
         ] {
             let expected: Option<Vec<String>> = expected.map(|all| all.iter().map(|end| (*end).to_owned()).collect());
             assert_eq!(endings(expression), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn exceptions_for_a_file_matter_where_its_path_leads_to_another_name() {
+        let exceptions = Value::Table(vec![("path".to_owned(), Value::text("/a"))]);
+        for (template, expected) in [("{path}", false), ("{path}_b", true), ("{path}.b", true), ("/b", true)] {
+            let (mut settings, mut files) = (Settings::default(), ServedFiles::default());
+            settings.set("try", Value::texts([template]), 1);
+            files.add(&settings);
+            assert_eq!(files.may_except(&exceptions), expected, "{template}");
         }
     }
 

@@ -156,21 +156,28 @@ impl Settings {
         self.values.remove(key)
     }
 
-    /// Removes a key that the configuration check refuses, and returns its setting; `None` if the key has no value. If
-    /// the key restricts access, denies every client instead.
+    /// Removes a key that the configuration check refuses, and returns its setting. If the key restricts access, denies
+    /// every client instead. Returns `None` if nothing can be removed.
+    ///
+    /// `deny = "all"` is never removed. The check refuses it beside an `allow` with addresses that the table inherits.
+    /// So `allow = "all"` is added, which cancels that list and admits no client, because `deny` takes precedence.
     pub fn refuse(&mut self, key: &str) -> Option<Setting> {
-        let removed = self.values.remove(key)?;
-        if key == "deny" && removed.value == Value::text("all") {
-            // The check refuses `deny = "all"` beside an inherited `allow`, which `allow = "all"` cancels. If `allow`
-            // has this value already, the refusal has another cause, and `deny` stays removed.
-            let allow = Setting {
-                value: Value::text("all"),
-                line: removed.line,
-            };
-            if self.values.insert("allow".to_owned(), allow.clone()).as_ref() != Some(&allow) {
-                self.values.insert(key.to_owned(), removed.clone());
+        if key == "deny" && self.is_closed() {
+            let all = Value::text("all");
+            // The refusal has another cause, for which there is no remedy.
+            if self.get("allow") == Some(&all) {
+                return None;
             }
-        } else if ACCESS.contains(&key) || is_protective(key, &removed.value) {
+            let refused = self.values.get(key)?.clone();
+            let allow = Setting {
+                value: all,
+                line: refused.line,
+            };
+            self.values.insert("allow".to_owned(), allow);
+            return Some(refused);
+        }
+        let removed = self.values.remove(key)?;
+        if ACCESS.contains(&key) || is_protective(key, &removed.value) {
             self.close(removed.line);
         }
         Some(removed)
@@ -260,6 +267,8 @@ mod tests {
                 settings.is_closed() && settings.get("allow") == Some(&Value::text("all")),
                 "{key}"
             );
+            // Another refusal of `deny` must not open the place.
+            assert!(settings.refuse("deny").is_none() && settings.is_closed(), "{key}");
         }
     }
 }

@@ -25,9 +25,13 @@ pub fn limit_transfer(bytes: &[u8]) {
         return;
     };
     assert!(bytes.len() <= MAX_TRANSFER);
-    let (table, mut offenders, now) = (RateTable::new(&Arc::default()), Offenders::<2>::default(), 7);
+    // `2`: number of the kinds of offences. The server has more, which changes only the size of a record.
+    let mut offenders = Offenders::<2>::default();
+    let (table, now) = (RateTable::new(&Arc::default()), 7);
     let mut again = TransferWriter::new(&seed(), clock);
-    // Kinds whose sections contain buckets in the server. Sections of other kinds are not written again.
+    // Kinds whose sections contain buckets in the server. Here, each section is also read as a list of offenders, so
+    // that both readers get any bytes. Each ignores a section with another size of records. Sections of other kinds are
+    // not written again.
     let kinds = 1..4;
     for section in kinds.clone().flat_map(|kind| transfer.sections(kind)) {
         for bucket in transfer.buckets(&section, CAPACITY) {

@@ -17,8 +17,8 @@ use std::fmt;
 
 use crate::key_seed::KeySeed;
 
-/// Maximum size of a transfer in bytes. All tables of limits together have 17 MB and 2 KB for each limit, those of
-/// offences 11 MB, and the guesses of passwords 5 MB.
+/// Maximum size of a transfer in bytes. It has room for full tables: those of offences have at most 11 MB, and wrong
+/// passwords 5 MB. The tables of limits have at most 17 MB in total, and in addition 2 KB for each limit.
 pub const MAX_TRANSFER: usize = 64 << 20;
 
 /// Maximum age of a transfer in nanoseconds. An upgrade takes at most 50 s.

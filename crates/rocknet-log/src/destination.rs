@@ -64,8 +64,8 @@ pub(super) struct Destination {
 struct WriteFailure {
     reason: String,
     retry_at: Instant,
-    /// True while the output is a pipe, socket or terminal that is full. This is not a failure yet. The value
-    /// becomes false when the output is writable again.
+    /// True if the output is a pipe, socket or terminal that was full at the last write. This is reported only if lines
+    /// are lost. The next successful write removes the whole [`WriteFailure`].
     reader_is_slow: bool,
 }
 

@@ -85,7 +85,8 @@ pub(super) enum Command {
     Reopen,
     /// Sends lines to this follower as well.
     Follow(NewFollower),
-    /// Sends a reply once all lines sent before are written, held, or counted as lost.
+    /// Sends a reply once all lines sent before are written, held, or counted as lost. Lines are held in memory while
+    /// their log cannot be written; the reply does not wait for that to change.
     Sync(SyncSender<()>),
     /// Stops the thread by the given time, and sends whether every line was written.
     Stop(Instant, SyncSender<bool>),
@@ -164,8 +165,8 @@ impl Shared {
     }
 }
 
-/// Locks a mutex, even if a thread has panicked while it held the lock. The data is consistent in this case too,
-/// because each change is one step.
+/// Locks a mutex, even if a thread has panicked while it held the lock. The data is consistent in this case too: code
+/// that holds such a lock can panic only before its first change.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@
 //!                │                                                 connect.rs and happy_eyeballs.rs open new ones
 //!           response_reader.rs
 //!                │
-//!           response_rewrite.rs    makes addresses of the upstream public: redirects and cookies
+//!           response_rewrite.rs    replaces addresses of the upstream in redirects and cookies by public ones
 //!                │
 //!           response.rs ─▶ Response      buffering.rs receives ahead of a slow client; upgrade.rs: tunnel after 101
 //! ```

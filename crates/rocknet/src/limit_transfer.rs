@@ -38,7 +38,7 @@ pub fn write(registries: &Registries) -> io::Result<File> {
     registries.limits.write(&mut transfer, registries.time.uptime_ns());
     let left_out = transfer.left_out();
     if left_out > 0 {
-        tracing::warn!("{left_out} limits have too many clients for the new process, and begin again there");
+        tracing::warn!("{left_out} limits have too many clients to be passed on, so their counts begin at 0");
     }
     sealed_file::create(&transfer.finish())
 }
@@ -56,7 +56,7 @@ pub fn adopt(registries: &Registries, file: Option<File>) {
         Ok(0) => {}
         Ok(entries) => tracing::info!("limits and offences of clients continue: {entries} entries"),
         Err(error) => {
-            tracing::warn!("clients begin again at limits, because their entries cannot be taken over: {error}");
+            tracing::warn!("the counts of all limits begin at 0, because the old ones cannot be taken over: {error}");
         }
     }
 }
@@ -66,7 +66,7 @@ fn read(mut file: File) -> io::Result<Vec<u8>> {
     file.rewind()?;
     let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut bytes = Vec::with_capacity(size.min(MAX_TRANSFER));
-    // One byte more than the maximum, so that `Transfer::read` refuses a larger file.
+    // One byte more than the maximum is read, so that `Transfer::read` refuses a larger file.
     file.take(MAX_TRANSFER as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -12,13 +12,13 @@ const MIN_DELAY: Duration = Duration::from_millis(100);
 /// Longest delay. A worker that fails at every start then occupies no core, and serves again soon after the cause of
 /// the failure is gone.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// Running time after which a failure does not count as a repetition. The next delay is then the first one again.
+/// Running time after which a failure does not count as a repetition. The delay after it is [`MIN_DELAY`] again.
 const STABLE_TIME: Duration = Duration::from_secs(30);
 
-/// Delays of one worker: doubled with each failure after a short time.
+/// Delays of one worker: doubled with each failure after less than `STABLE_TIME`.
 #[derive(Debug, Default)]
 pub struct RestartDelay {
-    /// Failures in a row, each after less than [`STABLE_TIME`].
+    /// Number of failures in a row. A failure after [`STABLE_TIME`] or more counts as the first one again.
     failures: u32,
 }
 

@@ -23,6 +23,7 @@ use crate::spool;
 /// A configuration with its sites, endpoints and listeners.
 pub struct Snapshot {
     pub config: Config,
+    /// Sites in the order of `config.sites`, which is that of their names.
     pub sites: Vec<Site>,
     /// Sites of each listening address, by the address to bind.
     pub listeners: BTreeMap<Address, ListenerSites>,
@@ -232,7 +233,7 @@ fn wildcard_ports(config: &Config) -> HashSet<u16> {
         .collect()
 }
 
-/// The sites of one listening socket.
+/// The sites of one listening socket, by their indexes in [`Snapshot::sites`].
 #[derive(Default)]
 pub struct ListenerSites {
     /// Sites by host name, for every address of the socket.
@@ -250,7 +251,7 @@ pub struct ListenerSites {
 }
 
 impl ListenerSites {
-    /// Returns the first site, in the order of names.
+    /// Returns the index of the first site, in the order of names.
     pub fn first(&self) -> Option<u32> {
         self.sites.first().copied()
     }

@@ -85,7 +85,8 @@ pub struct Worker {
     closes_idle: Cell<bool>,
     /// True once the worker is stopping without a successor, so that clients have little time to close connections.
     is_hurried: Cell<bool>,
-    /// Ticks that tunnels have to end by themselves once the worker is stopping, from the call that stopped it.
+    /// Number of ticks after which a stopping worker closes the remaining tunnels, counted from the call that stopped
+    /// it.
     tunnel_close_period: Cell<u32>,
     /// Tick at which the worker closes the remaining tunnels once it is stopping.
     tunnel_close_at: Cell<Tick>,
@@ -109,8 +110,8 @@ pub struct Buffers {
     pub head: DecodedHead,
 }
 
-/// While a worker stops, tunnels may end by themselves within the time limit of the stop divided by this number.
-/// Afterwards the server closes them in an orderly way, while there is still time for that.
+/// Divisor of the time limit of a stop. Tunnels may end by themselves within this part of the limit. Afterwards the
+/// server closes them in an orderly way, while there is still time for that.
 const TUNNEL_GRACE_DIVISOR: u32 = 2;
 
 impl Deref for Worker {
@@ -205,8 +206,8 @@ impl Worker {
     }
 
     /// Starts stopping the worker like [`Worker::stop`], but connections without a request in progress stay open, and
-    /// end after their next response. A client may be sending its next request at this moment. A further call can only
-    /// shorten the time of tunnels.
+    /// end after their next response. A client may be sending its next request at this moment. A later call can only
+    /// shorten the time until tunnels are closed.
     pub fn begin_drain(&self, within: Duration) {
         let period = self.wheel.ticks(within / TUNNEL_GRACE_DIVISOR);
         let close_at = self.wheel.now().after(period);
@@ -214,7 +215,8 @@ impl Worker {
         if is_first || self.tunnel_close_at.get().is_later(close_at) {
             self.tunnel_close_at.set(close_at);
         }
-        // Late in a long drain, the tunnels are closed already, but a shorter stop still shortens the period.
+        // Late in a long drain, all tunnels may be closed already. A shorter period then still shortens the time in
+        // which clients of HTTP/3 can read their last response.
         if is_first || period < self.tunnel_close_period.get() {
             self.tunnel_close_period.set(period);
         }
@@ -255,15 +257,16 @@ impl Worker {
         self.closes_idle.get()
     }
 
-    /// Returns the ticks that a tunnel still has to end by itself, at least 1; `None` unless the worker is stopping.
+    /// Returns the number of ticks until the worker closes the remaining tunnels, at least 1. Returns `None` unless the
+    /// worker is stopping.
     pub fn tunnel_close_grace(&self) -> Option<u32> {
         let (close_at, now) = (self.tunnel_close_at.get(), self.wheel.now());
         let left = if close_at.is_later(now) { close_at.since(now) } else { 1 };
         self.is_stopping().then_some(left)
     }
 
-    /// Returns the ticks that tunnels have to end by themselves, from the call that stopped the worker; `None` unless
-    /// the worker is stopping.
+    /// Returns the number of ticks between the call that stopped the worker and the close of the remaining tunnels.
+    /// Returns `None` unless the worker is stopping.
     pub fn tunnel_close_period(&self) -> Option<u32> {
         self.is_stopping().then(|| self.tunnel_close_period.get())
     }

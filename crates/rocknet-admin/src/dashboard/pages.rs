@@ -91,7 +91,8 @@ pub fn refused(assets: &str, error: &ApiError) -> String {
     })
 }
 
-/// Renders the page that makes a browser open the same address again.
+/// Renders the page that makes a browser open `target`, the address that it has just requested. If the first request
+/// came from a link on another site, the browser sends the session cookie only with the second one.
 pub fn arrival(assets: &str, target: &str) -> String {
     rendered(&ArrivalPage { assets, target })
 }
@@ -108,7 +109,7 @@ pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiEr
 }
 
 /// Renders a view with its data. If the data cannot be queried, the page shows the error. `notice`: report about the
-/// last instruction that the page shows, if any.
+/// last instruction of the user, which the page shows; `None` without one.
 pub async fn render<C: Control>(
     page: PageKind,
     query: &[u8],

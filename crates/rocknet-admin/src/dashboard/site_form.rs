@@ -51,6 +51,14 @@ pub struct FilledField {
     pub problems: Vec<Problem>,
 }
 
+impl FilledField {
+    /// Returns true if the form has an input for the field. Otherwise, `field.other` has the value of the key as TOML,
+    /// such as an array of tables. The form only shows that value, and leaves it as it is.
+    fn has_input(&self) -> bool {
+        self.field.other.is_none()
+    }
+}
+
 /// Form as it is filled in.
 #[derive(Debug)]
 pub struct FilledForm {
@@ -127,7 +135,7 @@ impl FilledForm {
     /// switches, which browsers send only if they are on.
     pub fn fill(&mut self, body: &[u8]) {
         let sent: BTreeMap<_, _> = parse(body).into_owned().collect();
-        for filled in self.fields.iter_mut().filter(|filled| filled.field.other.is_none()) {
+        for filled in self.fields.iter_mut().filter(|filled| filled.has_input()) {
             let text = sent.get(&filled.field.name);
             match (filled.field.input, text) {
                 (FieldInput::Switch, text) => filled.text = text.is_some().to_string(),
@@ -158,7 +166,7 @@ impl FilledForm {
             Err(message) => return self.new_user_problems.push(Problem::error(message)),
         };
         if let Some(auth) = self.fields.iter_mut().find(|filled| filled.field.name == "auth") {
-            if auth.field.other.is_some() {
+            if !auth.has_input() {
                 let text = "This website authenticates its visitors in another way than by passwords of users.";
                 return self.new_user_problems.push(Problem::error(text));
             }
@@ -207,7 +215,7 @@ impl FilledForm {
                 });
                 continue;
             }
-            let wanted = self.wanted(filled).filter(|_| filled.field.other.is_none());
+            let wanted = self.wanted(filled).filter(|_| filled.has_input());
             let Some(text) = wanted else { continue };
             if text.trim() != filled.field.present().trim() {
                 edits.push(Edit::SetField {
@@ -260,7 +268,7 @@ impl FilledForm {
     /// key and the other keys of its table would still have an effect, so the whole key is removed.
     fn is_abandoned(&self, filled: &FilledField) -> bool {
         let name = filled.field.name.as_str();
-        let is_present = filled.field.other.is_some() || !filled.field.text.is_empty();
+        let is_present = !filled.has_input() || !filled.field.text.is_empty();
         OF_KINDS.contains(&name) && !self.shows(name) && self.kind != self.present_kind && is_present
     }
 
@@ -292,7 +300,7 @@ impl FilledForm {
             let name = filled.field.name.as_str();
             // An empty field `php` becomes `auto`, and `tls.key` may be empty if the certificate file has the key.
             let is_needed = of_kind.contains(&name) && name != "php" || name == "tls.cert" && has_files;
-            if is_needed && filled.text.trim().is_empty() && filled.field.other.is_none() {
+            if is_needed && filled.text.trim().is_empty() && filled.has_input() {
                 filled.problems.push(Problem::error(FILL_IN));
                 is_complete = false;
             }

@@ -1,5 +1,6 @@
-//! Appends responses of a segment to the log again before the segment is dropped: those that were used, and all of them
-//! while the log has space.
+//! Keeps responses of a segment that is about to be dropped, by appending them to the log again. While the log has
+//! space, all responses that have not expired are kept. Otherwise a response is kept only if it was used, or if a
+//! memory store of the cache has it too.
 
 use std::fs::File;
 use std::io;
@@ -14,23 +15,23 @@ use super::record::{self, HEADER, Header, Kind};
 use super::shared::{Shared, read_record};
 use super::time::unix_s;
 
-/// Returns true for keys that a memory store has.
+/// Returns true for the keys of responses that a memory store of the cache has.
 pub(super) type IsInMemory = dyn Fn(&[u8]) -> bool + Send;
 
 /// Divisor of the capacity. The log has space while the responses in the index take less than a quarter of it. They are
 /// then kept unless they have expired, because the rest of the log holds only replaced and dropped responses.
 ///
 /// A segment ends when the next record does not fit. Segments are therefore at least half full on average, and a
-/// quarter of the capacity fills at most half of the segments. The other half is free for new responses, so each byte
-/// is written twice on average.
+/// quarter of the capacity fills at most half of the segments. The other half is free for new responses. So for each
+/// byte of a new response, at most one byte of an older response is appended again, on average.
 const SPACE_DIVISOR: u64 = 4;
 
 /// Divisor of the size of a segment. If the log has no space, at most half of a segment is kept, so that dropping the
 /// segment frees the other half.
 const KEPT_DIVISOR: u64 = 2;
 
-/// Appends the responses of a segment again that were used or are in memory; all of them while the log has space.
-/// `number` and `size` are those of the segment. `most`: maximum size of a segment in bytes.
+/// Appends responses of a segment to the log again. `number` and `size` are those of the segment. `most`: maximum size
+/// of a segment in bytes.
 pub(super) fn keep_responses(
     shared: &Shared,
     folder: &Folder,
@@ -100,8 +101,8 @@ pub(super) fn keep_responses(
     Ok(())
 }
 
-/// Returns true if a memory store has the resource of a record. The head begins with the key, after its length in
-/// 4 bytes.
+/// Returns true if a memory store has the key of a record. The head of the record begins with the length of the key in
+/// 4 bytes, and the key follows.
 fn is_key_in_memory(is_in_memory: &IsInMemory, file: &File, header: &Header) -> io::Result<bool> {
     let mut start = [0; 4 + crate::key::MAX_KEY];
     let count = start.len().min(header.head as usize);

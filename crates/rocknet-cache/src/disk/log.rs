@@ -122,8 +122,9 @@ impl EarlyChanges {
         };
     }
 
-    /// Forgets the hashes, because the seed may become another one.
-    pub fn forget_hashes(&mut self) {
+    /// Forgets all changes, so that the log must be emptied, if some of them are hashes. Called before another process
+    /// may use the folder: it may choose another seed, and these hashes would then match no key.
+    pub fn lose_if_hashed(&mut self) {
         if !self.hashes.is_empty() {
             self.lose();
         }
@@ -328,7 +329,7 @@ mod tests {
         let mut early = EarlyChanges::default();
         (0..MAX_EARLY_HASHES as u64).for_each(|hash| early.remove(Some(hash), b""));
         assert!(!early.are_lost && early.hashes.len() == MAX_EARLY_HASHES);
-        early.forget_hashes();
+        early.lose_if_hashed();
         assert!(early.are_lost && early.hashes.is_empty());
     }
 }

@@ -51,7 +51,8 @@ pub(super) enum Kind {
     Purge = 3,
     /// The responses of a site before a position are dropped, because it has exceeded its quota.
     Trim = 4,
-    /// Earlier responses of a site to a URL are dropped if a template has made their keys.
+    /// Earlier responses of a site to a URL are dropped if their keys were formed by a template of the configuration,
+    /// such as `{host}?page={query.page}`. A removal would need these keys, which the URL does not reveal.
     UrlChange = 5,
 }
 
@@ -173,6 +174,7 @@ pub(super) struct ResponseHead<'b> {
     fields: FieldList,
     server_fields: FieldList,
     pub tags: Arc<[Box<str>]>,
+    /// Host and path of the request if a template has formed the key.
     pub url: Option<&'b [u8]>,
 }
 

@@ -110,7 +110,7 @@ impl Shared {
 
     /// Lets the thread close the log at a time.
     pub fn close_at(&self, time: Instant) {
-        // The lock is held so that the thread does not miss the signal between its look at the time and its wait.
+        // The lock is held so that the thread does not miss the signal between its check of the time and its wait.
         let log = self.log();
         *self.closes_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
         drop(log);
@@ -194,7 +194,8 @@ impl Shared {
         self.flushed.notify_all();
     }
 
-    /// Waits until all changes so far were written. Returns false after `time`, and if changes came too late.
+    /// Waits until all changes so far were written. Returns false after `time`, and if a change came after the log was
+    /// closed.
     pub fn flush(&self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         let mut log = self.log();
@@ -254,8 +255,9 @@ impl Shared {
         self.index.sites.numbers().for_each(|site| self.trim(log, site));
     }
 
-    /// Drops the oldest responses of a site if it exceeds its quota. The record makes sure that they are not used after
-    /// a restart either: later changes of their resources have no record, because the index does not have them.
+    /// Drops the oldest responses of a site if it exceeds its quota, and appends a record of this, so that a restart
+    /// does not restore them. They could be outdated by then: a change of a resource is recorded only if the index has
+    /// a response for it.
     fn trim(&self, log: &mut Log, site: u16) {
         let Some((name, dropped)) = self.index.trim(site) else {
             return;

@@ -1,7 +1,8 @@
 //! Sites with responses on disk: their numbers in the index, the sizes of their responses, and their quotas.
 //!
-//! A response that leaves the index because its site has exceeded its quota stays in a table until the next sweep. The
-//! site has the position before which its responses have left, so that such an entry is not found any longer.
+//! When a site exceeds its quota, its oldest responses leave the index at once, but their entries stay in the hash
+//! tables of the index until a sweep removes them. Each site therefore has a floor, a position in the log: entries
+//! before it may be in the tables, but are not found.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use super::url_positions::UrlPositions;
 /// Quota of a site without one.
 const UNLIMITED: u64 = u64::MAX;
 
-/// Name of a site, as keys have it.
+/// Name of a site, as the keys of responses contain it.
 type Name = Box<[u8]>;
 
 /// A site.
@@ -23,7 +24,7 @@ pub(super) struct Site {
     name: Name,
     /// Maximum size of its responses in bytes.
     quota: AtomicU64,
-    /// Position before which its responses have left the index, as a number.
+    /// Position in the log before which its responses have left the index, as a number.
     floor: AtomicU64,
     ages: Mutex<Ages>,
     /// Changes of URLs, for responses whose keys are made by a template.
@@ -31,7 +32,8 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Returns true if a response has left the index, though a table may still have its entry.
+    /// Returns true if a response has left the index because of the quota, though a hash table may still contain its
+    /// entry.
     pub fn has_dropped(&self, position: Position) -> bool {
         position.to_number() < self.floor.load(Ordering::Acquire)
     }
@@ -75,7 +77,7 @@ impl Numbered {
     /// Removes a response. Returns false if it had left the index before.
     pub fn remove(&self, entry: &Entry) -> bool {
         let site = self.of(entry);
-        // Held while the floor is read, so that a response is counted once.
+        // Locked while the floor is read, so that a concurrent trim does not subtract the response as well.
         let mut ages = site.ages();
         if site.has_dropped(entry.position) {
             return false;

@@ -40,7 +40,7 @@ pub(super) fn segment_size(capacity: u64) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
 }
 
-/// Runs until the log is closed. After a panic, the log is emptied, because changes would be missing there.
+/// Runs until the log is closed. After a panic, the log is emptied, because it may lack changes.
 pub(super) fn run(shared: &Shared, is_in_memory: &IsInMemory) {
     let serve = AssertUnwindSafe(|| serve_all(shared, is_in_memory));
     if catch_unwind(serve).is_err() {
@@ -92,8 +92,8 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
                 if !is_discarded() || Instant::now() >= until {
                     let path = shared.path.display();
                     tracing::warn!(
-                        "response cache on disk: {path}: it cannot be used at the end of the server, so purges and \
-                         changes are missing there; delete the folder if no other process uses it"
+                        "response cache on disk: {path}: it could not be opened before the server stopped, so it may \
+                         contain purged or changed responses; delete the folder if no other process uses it"
                     );
                     return;
                 }
@@ -121,8 +121,8 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
 }
 
 impl<'s> Writer<'s> {
-    /// Opens the folder, and reads the index. `must_clear`: the segments must not be used, because changes are missing
-    /// there. Returns `None` while another process uses the folder.
+    /// Opens the folder, and reads the index. `must_clear`: the segments lack changes, so they are deleted. Returns
+    /// `None` while another process uses the folder.
     fn open(
         shared: &'s Shared,
         is_in_memory: &'s IsInMemory,
@@ -189,11 +189,12 @@ impl<'s> Writer<'s> {
         self.begin().map_err(system)
     }
 
-    /// Applies the changes that were made while the log was not open, and opens it.
+    /// Applies the changes that were made while the log was not open (`early`), and opens it.
     fn begin(&mut self) -> io::Result<()> {
         let shared = self.shared;
         let mut log = shared.log();
-        // Otherwise this process or the next one would use responses to which these changes were not applied.
+        // If changes are lost, or cannot be applied because the server stops, the log is emptied. Otherwise, this
+        // process or the next one would use responses without these changes.
         while log.early.are_lost || shared.is_closing() && !log.early.is_empty() {
             log.early = EarlyChanges::default();
             drop(log);
@@ -301,7 +302,7 @@ impl<'s> Writer<'s> {
     /// Lets another process take the folder.
     fn leave(&self) {
         let mut log = self.shared.log();
-        log.early.forget_hashes();
+        log.early.lose_if_hashed();
         self.shared.set_folder(None, 0);
         drop(log);
         self.folder.unlock();

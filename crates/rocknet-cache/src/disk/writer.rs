@@ -114,7 +114,8 @@ impl Writer<'_> {
     /// Drops the oldest segments until the log has room for another one.
     pub fn fit(&mut self) -> io::Result<()> {
         let capacity = self.shared.capacity.load(Ordering::Relaxed);
-        // Segments with small records are not full. Limiting their number bounds the number of records.
+        // A segment also ends after a maximum number of records, so segments with small records are not full. Limiting
+        // the number of segments therefore bounds the number of records.
         let most = (capacity / u64::from(self.segment_size)).max(2);
         loop {
             let size: u64 = self.segments.iter().map(|(_, size)| size).sum();
@@ -146,6 +147,7 @@ impl Writer<'_> {
     /// the active one.
     fn evict_oldest(&mut self) -> io::Result<bool> {
         if let Some((number, size)) = self.segments.front().copied() {
+            // The responses that are kept take at most as much space as one segment.
             let most = u64::from(self.segment_size);
             // A segment that cannot be read is dropped as a whole.
             if let Err(error) = keep_responses(self.shared, &self.folder, self.is_in_memory, (number, size), most) {

@@ -19,9 +19,11 @@ pub struct DesiredState {
 }
 
 impl DesiredState {
-    /// Returns true if the name is in `names`, or a host name below one of the wildcard parents. A wildcard below a
-    /// parent, such as `*.example.com` below `example.com`, is not covered: its certificate was ordered under earlier
-    /// settings that permitted wildcards.
+    /// Returns true if the name is in `names`, or a host name below one of the wildcard parents.
+    ///
+    /// The wildcard `*.example.com` is no host name below `example.com`, although its certificate may still be stored
+    /// from earlier settings with validation by DNS. That certificate cannot be renewed, because `wildcard_parents` has
+    /// a parent only if the present settings lack this validation.
     pub fn covers(&self, name: &str) -> bool {
         let is_below = |parent: &String| {
             name.strip_suffix(parent.as_str())

@@ -25,7 +25,6 @@ mod schedule;
 mod stored;
 
 use std::collections::HashMap;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -66,16 +65,9 @@ struct Receivers {
 }
 
 impl AcmeIssuer {
-    /// Creates an issuer that keeps its state below `state_folder`. Starts no thread.
-    ///
-    /// # Errors
-    /// Never returns an error at present.
-    pub fn new(state_folder: &Path, tls: &Tls) -> io::Result<AcmeIssuer> {
-        Ok(AcmeIssuer::with_storage(
-            Arc::new(FileStorage::new(state_folder)),
-            &tls.acme,
-            Clock::default(),
-        ))
+    /// Creates an issuer that keeps its state below `state_folder`. Starts no thread, and does not access the folder.
+    pub fn new(state_folder: &Path, tls: &Tls) -> AcmeIssuer {
+        AcmeIssuer::with_storage(Arc::new(FileStorage::new(state_folder)), &tls.acme, Clock::default())
     }
 
     /// Creates an issuer with this storage and clock.

@@ -7,7 +7,6 @@ mod ca;
 mod names;
 
 use std::collections::HashMap;
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -51,11 +50,8 @@ struct OnDemand {
 
 impl LocalIssuer {
     /// Creates an issuer that keeps its CA below `state_folder`. The CA is created when the first site needs it.
-    ///
-    /// # Errors
-    /// Never returns an error at present.
-    pub fn new(state_folder: &Path) -> io::Result<LocalIssuer> {
-        Ok(LocalIssuer::with_storage(Arc::new(FileStorage::new(state_folder))))
+    pub fn new(state_folder: &Path) -> LocalIssuer {
+        LocalIssuer::with_storage(Arc::new(FileStorage::new(state_folder)))
     }
 
     /// Creates an issuer with this storage.

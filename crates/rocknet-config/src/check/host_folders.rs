@@ -17,9 +17,12 @@ use crate::value::typed;
 /// `/srv/a.example.com` becomes the site `a.example.com`. The site `*.example.com` remains for the hosts without a
 /// folder, and has no files for them.
 ///
-/// Another site of the configuration with the name of the host takes precedence, even if it is disabled. So does a site
-/// with a longer wildcard that covers the host. Two sites with `{host}` that have no listener in common do not affect
-/// each other. Returns each root with `{host}`, with the hosts found below it.
+/// A host gets no site if another site of the configuration has its name, or a longer wildcard that covers it. This
+/// also applies if the other site is disabled, or has other listeners. The exception is two enabled sites with `{host}`
+/// that have no listener in common. Each of them serves its own folder of the host: one for `a.test:8080`, for example,
+/// and one for `a.test:8081`.
+///
+/// Returns each root with `{host}`, with the hosts found below it.
 pub(super) fn expand(
     check: &mut Check<'_>,
     root: &Table,
@@ -55,6 +58,7 @@ pub(super) fn expand(
             let help = "move folders to another site";
             check.warning(Code::Useless, sites[at].header, message, help);
         }
+        // The listeners of a site without `{host}` do not matter.
         let competes = |other: &Competitor| !other.has_folders || other.shares_listener(&competitors[at]);
         let others = competitors.iter().enumerate();
         let others = others.filter(|(other, site)| *other != at && competes(site));

@@ -75,7 +75,7 @@ fn server(check: &mut Check<'_>, table: Option<&Table>) -> Server {
         script_user,
         sandbox_write: table
             .and_then(|table| table.node("sandbox_write"))
-            .map(|node| path::folders(check, "sandbox_write", node))
+            .map(|node| path::list(check, "sandbox_write", node))
             .unwrap_or_default(),
         trusted_proxies: table
             .and_then(|table| table.node("trusted_proxies"))

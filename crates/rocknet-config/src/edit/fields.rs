@@ -72,7 +72,7 @@ impl Editor {
             ["cache"] => return self.set_cache(site, text.trim()),
             ["cache", "ttl"] => return self.set_lifetime(site, text.trim()),
             ["auth", "file"] => return self.set_password_file(site, text.trim()),
-            ["auth", "forward"] => return self.set_authority(site, text.trim()),
+            ["auth", "forward"] => return self.set_authorization_service(site, text.trim()),
             _ => {}
         }
         let path = self.field_path(site, field);

@@ -60,13 +60,13 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Auth), USERS]),
         "Users and their password hashes, for HTTP Basic authentication: a request without a valid user and password \
          gets 401. `rocknet hash-password` creates a hash; argon2, bcrypt, SHA-crypt and apr1 are accepted. A table \
-         with one of the keys `realm`, `users` or `file` is the long form; in any other table each key is a user. With \
-         `forward`, another server decides about each request, as `auth_request` of nginx and `forward_auth` of Caddy. With \
-         `signed`, only signed URLs are admitted. With `certificate`, clients need a certificate of an authority in `client_ca` \
-         of `tls`. With `oidc`, users log in at a provider of OpenID Connect. The users of a route replace those of its site, \
-         so a route can admit fewer users. In a route, `auth = false` \
-         turns authentication off. After 10 different wrong passwords within a minute, the client's address gets 429 \
-         for the rest of that minute.",
+         with one of the keys `realm`, `users`, `file`, `forward`, `signed`, `certificate` or `oidc` is the long \
+         form; in any other table each key is a user. With `forward`, an authorization service decides about each \
+         request, as with `auth_request` of nginx and `forward_auth` of Caddy. With `signed`, only signed URLs are \
+         admitted. With `certificate`, clients need a certificate of a certificate authority in `client_ca` of `tls`. \
+         With `oidc`, users log in at a provider of OpenID Connect. The users of a route replace those of its site, \
+         so a route can admit fewer users. In a route, `auth = false` turns authentication off. After 10 different \
+         wrong passwords within a minute, the client's address gets 429 for the rest of that minute.",
     )
     .group(SettingGroup::Access)
     .sets(&[Target::Settings(bound!(
@@ -117,12 +117,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "forward",
         &[Section::Auth],
-        Kind::Text("URL of the authority"),
-        "Authority that decides about each request: a server such as oauth2-proxy, Authelia or authentik. It receives a \
-         GET request with the header fields of the request and with `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and \
-         `-For`. With a response from 200 to 299 the request is admitted; any other response is sent to the client, \
-         such as a redirect to a login page. If the authority does not respond, no request is admitted. \
-         docs/forward-auth.md has examples.",
+        Kind::Text("URL of the authorization service"),
+        "Authorization service that decides about each request: a server such as oauth2-proxy, Authelia or \
+         authentik. It receives a GET request with the header fields of the request and with `X-Forwarded-Method`, \
+         `-Proto`, `-Host`, `-Uri` and `-For`. With a response from 200 to 299 the request is admitted; any other \
+         response is sent to the client, such as a redirect to a login page. If the service does not respond, no \
+         request is admitted. docs/forward-auth.md has examples.",
     )
     .example("forward = \"http://127.0.0.1:9091/api/authz/forward-auth\"")
     .foreign_names(&["auth_request", "forward_auth", "forwardAuth"]),
@@ -130,8 +130,8 @@ pub(super) const KEYS: &[Key] = &[
         "headers",
         &[Section::Auth],
         Kind::Several(&Kind::Text("field name")),
-        "Names of the fields of the authority's response that are copied to the request, for upstreams and \
-         applications. Fields of the client with these names are removed.",
+        "Names of the fields that are copied from the response of the authorization service to the request, for \
+         upstreams and applications. Fields of the client with these names are removed.",
     )
     .default(|| format!("[{}]", ForwardAuth::HEADERS.map(quoted).join(", ")))
     .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nheaders = [\"X-Auth-Request-User\", \"X-Auth-Request-Email\"]")
@@ -140,8 +140,8 @@ pub(super) const KEYS: &[Key] = &[
         "user_field",
         &[Section::Auth],
         Kind::Text("field name"),
-        "Name of the field of the authority's response that contains the user, for the access log, `{user}` and \
-         `REMOTE_USER`.",
+        "Name of the field in the response of the authorization service that contains the user, for the access log, \
+         `{user}` and `REMOTE_USER`.",
     )
     .default(|| quoted(ForwardAuth::USER_FIELD))
     .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nuser_field = \"X-Auth-Request-User\""),
@@ -149,9 +149,10 @@ pub(super) const KEYS: &[Key] = &[
         "sign_in",
         &[Section::Auth],
         Kind::Text("path or URL"),
-        "Page to which a client is redirected (302) if the authority responds with 401, with placeholders such as \
-         `{scheme}`, `{host}` and `{target}`. Cookies of that response are sent, too. `\"{location}\"` stands for the \
-         field `Location` of that response. Without the key, the client gets the response.",
+        "Page to which a client is redirected (302) if the authorization service responds with 401, with \
+         placeholders such as `{scheme}`, `{host}` and `{target}`. Cookies of that response are sent, too. \
+         `\"{location}\"` stands for the field `Location` of that response. Without the key, the client gets the \
+         response.",
     )
     .example("forward = \"http://127.0.0.1:4180/oauth2/auth\"\nsign_in = \"/oauth2/sign_in?rd={scheme}://{host}{target}\"")
     .foreign_names(&["error_page"]),
@@ -159,7 +160,8 @@ pub(super) const KEYS: &[Key] = &[
         "timeout",
         &[Section::Auth],
         Kind::Duration { min_ms: 1, max_ms: 300_000 },
-        "Time in which the authority of `forward`, or the provider of `oidc`, has to respond. After it, the client gets 504.",
+        "Time in which the authorization service of `forward`, or the provider of `oidc`, has to respond. After it, \
+         the client gets 504.",
     )
     .default(|| "\"10s\"".to_owned())
     .example("forward = \"http://127.0.0.1:9091/verify\"\ntimeout = \"3s\""),
@@ -170,7 +172,7 @@ fn ranges(ranges: &[ClientRange]) -> Rendered {
     Rendered::texts(ranges.iter().map(ToString::to_string))
 }
 
-/// Renders the authority of an `auth`.
+/// Renders the authorization service of an `auth`.
 fn forward_auth(forward: &ForwardAuth) -> Rendered {
     let names: Vec<_> = forward.headers.iter().map(|name| quoted(name)).collect();
     let sign_in = forward

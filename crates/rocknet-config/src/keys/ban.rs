@@ -34,8 +34,8 @@ pub(super) const KEYS: &[Key] = &[
         "logins",
         &[Section::Ban],
         RATE,
-        "Failed logins of a client in a time, above which the client is banned: distinct wrong passwords of `auth`, and \
-         POST requests to `login_paths`. `false`: they lead to no ban.",
+        "Rate of failed logins above which a client is banned: distinct wrong passwords of `auth`, and POST requests to \
+         `login_paths`. `false`: they lead to no ban.",
     )
     .sets(&[Target::Ban(bound!(
         read: |check, written, settings| ban::rate(check, written, &mut settings.logins),
@@ -47,8 +47,8 @@ pub(super) const KEYS: &[Key] = &[
         "not_found",
         &[Section::Ban],
         RATE,
-        "Responses 404 and 410 to a client in a time, above which the client is banned, as programs that search for \
-         known files get them. `false`: they lead to no ban.",
+        "Rate of responses 404 and 410 above which a client is banned. Programs that probe a site for vulnerable files \
+         get many of them. `false`: they lead to no ban.",
     )
     .sets(&[Target::Ban(bound!(
         read: |check, written, settings| ban::rate(check, written, &mut settings.not_found),
@@ -59,8 +59,8 @@ pub(super) const KEYS: &[Key] = &[
         "refused",
         &[Section::Ban],
         RATE,
-        "Responses 400, 403, 405, 413, 414, 421, 429 and 431 to a client in a time, above which the client is banned. \
-         `false`: they lead to no ban.",
+        "Rate of responses 400, 403, 405, 413, 414, 421, 429 and 431 above which a client is banned. `false`: they lead \
+         to no ban.",
     )
     .sets(&[Target::Ban(bound!(
         read: |check, written, settings| ban::rate(check, written, &mut settings.refused),
@@ -71,8 +71,8 @@ pub(super) const KEYS: &[Key] = &[
         "handshakes",
         &[Section::Ban],
         RATE,
-        "Failed TLS handshakes of a client in a time, above which the client is banned. Those of HTTP/3 do not count, \
-         because their addresses may be forged. `false`: they lead to no ban.",
+        "Rate of failed TLS handshakes above which a client is banned. Those of HTTP/3 do not count, because their \
+         addresses may be forged. `false`: they lead to no ban.",
     )
     .sets(&[Target::Ban(bound!(
         read: |check, written, settings| ban::rate(check, written, &mut settings.handshakes),
@@ -116,8 +116,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Ban],
         Kind::Several(&Kind::Text("address, network, \"private\", \"unix\" or \"all\"")),
         "Clients that are never banned, not even by a file, written as in `allow`. Proxies of `server.trusted_proxies` \
-         and `server.proxy_protocol` never are. The list replaces its default, so keep `\"private\"` in it if a program \
-         on this machine or in its network forwards requests.",
+         and `server.proxy_protocol` are never banned either. The list replaces its default, so keep `\"private\"` in it \
+         if a program on this machine or in its network forwards requests.",
     )
     .sets(&[Target::Ban(bound!(
         read: ban::exempt,

@@ -45,8 +45,8 @@ pub(super) const KEYS: &[Key] = &[
         "view",
         &[Section::Browse],
         Kind::Choice(ListingView::WORDS),
-        "View that is shown if the address names none. The grid shows the pictures of the folder as they are; browsers \
-         load those that come into view.",
+        "View that is shown if the address names none. The grid shows the original pictures of the folder, not smaller \
+         copies; browsers load those that come into view.",
     )
     .sets(&[Target::Browse(field!(view))])
     .example("view = \"grid\""),
@@ -65,11 +65,12 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Browse],
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Zip)]),
         "Sends a listed folder as a zip archive if the address ends in `?zip`; the page has a link to it. The archive \
-         has what the listings below the folder lead to. Hidden files, scripts, and files that a rule or redirect \
-         applies to are left out; so are the files of a route that has another folder, other restrictions of access, \
-         or no archives. Of a folder with an index file, it has only that file. It is made while it is sent, without \
-         files on disk. A table turns archives on and accepts their limits. A server makes at most 32 archives at the \
-         same time, and answers further requests with 503.",
+         contains the files that can be reached through the listings of the folder and its subfolders. Hidden files, \
+         scripts, and files that a rule or redirect applies to are left out; so are the files of a route that has \
+         another folder, other access restrictions, or no archives. Of a subfolder with an index file, the archive \
+         contains only that file. It is made while it is sent, without files on disk. A table turns archives on and \
+         accepts their limits. A server makes at most 32 archives at the same time, and responds to further requests \
+         with 503.",
     )
     .sets(&[Target::Browse(bound!(
         render: |browse, _| Rendered::Value(browse.zip.is_some().to_string()),
@@ -94,7 +95,8 @@ pub(super) const KEYS: &[Key] = &[
         "depth",
         &[Section::Zip],
         Kind::Integer { min: 1, max: 128 },
-        "Maximum number of folders inside each other in an archive. A request for a deeper folder gets 403.",
+        "Maximum nesting depth of the folders in an archive. The listed folder itself does not count: with 1, its \
+         subfolders must not contain folders. A request for a deeper folder gets 403.",
     )
     .sets(&[Target::ZipLimits(field!(depth))])
     .example("depth = 8"),

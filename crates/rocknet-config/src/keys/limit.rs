@@ -94,9 +94,9 @@ pub(super) const KEYS: &[Key] = &[
         Kind::Text("text with placeholders"),
         "Requests with the same text share the limit; docs/placeholders.md lists the placeholders. The default is the client; of an IPv6 address, the first 64 bits \
          count. If the text is empty for a request, such as that of a missing header field, the client counts. A text \
-         without placeholders is one limit for all clients together. Clients choose the values of header fields, so \
-         add a limit by client to one by such a value. `bandwidth` has no default: without `key`, it is that of each \
-         response.",
+         without placeholders is one limit for all clients together. A client that changes a header field evades a \
+         limit with that field in `key`, so add a second limit without `key`. `bandwidth` has no default: without \
+         `key`, each response has this bandwidth of its own.",
     )
     .default(|| quoted("{client.ip}"))
     .example("key = \"{request.header.X-Api-Key}\"")

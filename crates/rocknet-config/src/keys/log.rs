@@ -59,7 +59,8 @@ pub(super) const KEYS: &[Key] = &[
         "Format of a line of the access log. docs/logs.md describes the members of a line in JSON. Any other text is a \
          line of your own with placeholders, such as `{client.ip}`, which docs/placeholders.md lists. Values are \
          escaped: in quotes as text, in a line that begins with `{\"` as JSON, elsewhere as one word. An empty value is \
-         `-`. In JSON without quotes it is `null`, and a value is a string or a number.",
+         `-`. In JSON, a placeholder without quotes becomes a number, a string with quotes, or `null` for an empty \
+         value.",
     )
     .sets(&[Target::AccessLog(bound!(render: |log, _| format(&log.format)))])
     .example("format = \"json\"")

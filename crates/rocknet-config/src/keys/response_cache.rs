@@ -58,8 +58,8 @@ pub(super) const KEYS: &[Key] = &[
         "statuses",
         &[Section::ResponseCache],
         Kind::Map { name: "status", value: &TIME },
-        "Lifetimes of responses that state none, by their status. They precede `ttl`. With an entry for 404 or 503, \
-         errors are stored too, so that repeated requests do not reach the application.",
+        "Lifetimes of responses that state none, by their status. They take precedence over `ttl`. With an entry for 404 \
+         or 503, errors are stored too, so that repeated requests do not reach the application.",
     )
     .sets(&[Target::ResponseCache(bound!(
         read: response_cache::statuses,
@@ -74,9 +74,10 @@ pub(super) const KEYS: &[Key] = &[
         "heuristic",
         &[Section::ResponseCache],
         Kind::Boolean,
-        "Derives the lifetime of responses that state none from `Last-Modified`: a tenth of the time since then, at most \
-         one day (RFC 9111, 4.2.2). It applies to the statuses 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501, \
-         and to all others with `Cache-Control: public`. An entry of `statuses` precedes it, and it precedes `ttl`.",
+        "Derives the lifetime of responses that state none from `Last-Modified`: a tenth of the time since that date, at \
+         most one day (RFC 9111, 4.2.2). It applies to the statuses 200, 203, 204, 300, 301, 308, 404, 405, 410, 414 and 501, \
+         and to all others with `Cache-Control: public`. The derived lifetime takes precedence over `ttl`, but not over an \
+         entry of `statuses`.",
     )
     .sets(&[Target::ResponseCache(field!(heuristic))])
     .example("heuristic = true")
@@ -86,8 +87,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::ResponseCache],
         TIME,
         "Time after the lifetime in which a response is still sent, while a new one is requested in the background. The \
-         directive of the same name in `Cache-Control` precedes it. `must-revalidate`, `proxy-revalidate` or `no-cache` \
-         forbids both, and `s-maxage` forbids the time of this key.",
+         directive `stale-while-revalidate` in `Cache-Control` takes precedence over this key. With `must-revalidate`, \
+         `proxy-revalidate` or `no-cache`, neither has an effect. With `s-maxage`, this key has none.",
     )
     .sets(&[Target::ResponseCache(field!(stale_while_revalidate))])
     .example("stale_while_revalidate = \"60s\"")
@@ -97,8 +98,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::ResponseCache],
         TIME,
         "Time after the lifetime in which a response is sent in place of an error 500, 502, 503 or 504. The directive \
-         of the same name in `Cache-Control` precedes it. `must-revalidate`, `proxy-revalidate` or `no-cache` forbids \
-         both, and `s-maxage` forbids the time of this key.",
+         `stale-if-error` in `Cache-Control` takes precedence over this key. With `must-revalidate`, `proxy-revalidate` \
+         or `no-cache`, neither has an effect. With `s-maxage`, this key has none.",
     )
     .sets(&[Target::ResponseCache(field!(stale_if_error))])
     .example("stale_if_error = \"1d\"")
@@ -133,8 +134,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::ResponseCache],
         Kind::Text("template with placeholders of the request"),
         "Text that distinguishes stored responses, with placeholders of the request. Requests with the same text get \
-         the same response. By default it is host, path and query exactly as requested. Site and scheme distinguish \
-         responses in any case, and so do fields by which some applications replace them, such as `X-Forwarded-Host`.",
+         the same response. By default it is host, path and query exactly as requested. Site and scheme always \
+         distinguish responses, too. So do fields from which some applications read another host or scheme, such as \
+         `X-Forwarded-Host`.",
     )
     .sets(&[Target::ResponseCache(bound!(
         read: response_cache::key,

@@ -16,11 +16,11 @@ pub(super) const KEYS: &[Key] = &[
                 value: &Kind::Text("path or URL that replaces it"),
             },
         ]),
-        "Rewrites `Location`, `Content-Location` and `Refresh` of responses. By default, addresses of the upstream, \
-         or with the `Host` of `headers`, become paths of the site, and paths get the prefix of `strip`. A map adds \
-         pairs, which go first: the beginning of an address, and its replacement. A beginning matches whole segments of \
-         the path. The pair with the longest beginning decides alone. `\"http://\" = \"https://\"` replaces the scheme alone. `false`: \
-         nothing is rewritten.",
+        "Rewrites `Location`, `Content-Location` and `Refresh` of responses. By default, an address with the host and \
+         port of the upstream, or with the `Host` that `headers` sets, becomes a path of the site. Paths get the \
+         prefix that `strip` removes. A map adds pairs, which go first: the beginning of an address, and its \
+         replacement. A beginning matches whole segments of the path. If several pairs match, only the longest \
+         beginning is replaced. `\"http://\" = \"https://\"` replaces only the scheme. `false`: nothing is rewritten.",
     )
     .sets(&[Target::Proxy(bound!(render: |proxy, _| rendered(&proxy.redirects)))])
     .example("redirects = { \"http://app.internal:8080/two/\" = \"/two/\" }")
@@ -52,11 +52,13 @@ pub(super) const KEYS: &[Key] = &[
                 value: &Kind::Text("domain that replaces it, or empty"),
             },
         ]),
-        "Rewrites `Domain` of cookies. By default, the name of the upstream and the `Host` of `headers` are \
-         removed, so that the cookie belongs to the host of the site; a browser would refuse it otherwise. A map adds \
-         pairs, which go first; an empty value removes `Domain`. `false`: nothing is rewritten.",
+        "Rewrites `Domain` of cookies. By default, `Domain` is removed if it is the name of the upstream or \
+         the `Host` that `headers` sets. The cookie then belongs to the host of the site; a browser would refuse it \
+         otherwise. A map adds pairs, which go first; an empty value removes `Domain`. `false`: nothing is rewritten.",
     )
-    .sets(&[Target::Proxy(bound!(render: |proxy, _| rendered(&proxy.cookie_domains)))])
+    .sets(&[Target::Proxy(
+        bound!(render: |proxy, _| rendered(&proxy.cookie_domains)),
+    )])
     .example("cookie_domains = { \"app.internal\" = \"example.com\" }")
     .foreign_names(&["proxy_cookie_domain", "ProxyPassReverseCookieDomain"]),
 ];

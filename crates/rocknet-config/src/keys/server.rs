@@ -136,11 +136,11 @@ pub(super) const KEYS: &[Key] = &[
         "sandbox",
         &[Section::Server],
         Kind::Choice(Sandbox::WORDS),
-        "Limits beyond those of the accounts, on Linux. They apply to the programs that RockNet starts: PHP, CGI \
-         programs and isolated controllers. System calls that they do not need fail: mounting, namespaces, reading or \
-         tracing other processes, io_uring, kernel modules, keys and more. With `strict`, files can be changed only below \
-         the folders of state, logs, sockets, the configuration file and the spool, below roots of sites with programs, \
-         /tmp, /var/tmp, and `sandbox_write`. A change takes effect after a restart.",
+        "Restricts the programs that RockNet starts more than the rights of their users do (only on Linux). These are \
+         PHP, CGI programs and isolated controllers. System calls that they do not need fail: mounting, namespaces, \
+         reading or tracing other processes, io_uring, kernel modules, keys and more. With `strict`, files can be \
+         changed only below the folders of state, logs, sockets, the configuration file and the spool, below roots of \
+         sites with programs, /tmp, /var/tmp, and `sandbox_write`. A change takes effect after a restart.",
     )
     .sets(&[Target::Server(field!(sandbox))])
     .example("sandbox = \"strict\""),

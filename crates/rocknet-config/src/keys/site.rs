@@ -143,10 +143,10 @@ pub(super) const KEYS: &[Key] = &[
         "fallback",
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Text("path below the site")]),
-        "Path that is served if nothing else matches, for single-page apps. A script gets a query of the path, in which \
-         `{path}` stands for the path of the request, before the query of the request. The default is `/index.php` if `php` is \
-         set. In a route, `false` turns off this default and the fallback of the site, so that missing scripts and \
-         style sheets get 404 rather than a page.",
+        "Path that is served if nothing else matches, for single-page apps. For a script, the path may have a query, such \
+         as `/index.php?q={path}`, where `{path}` stands for the path of the request. The query of the request is \
+         appended to it. The default is `/index.php` if `php` is set. In a route, `false` turns off this default and \
+         the fallback of the site, so that missing scripts and style sheets get 404 rather than a page.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(
@@ -164,7 +164,7 @@ pub(super) const KEYS: &[Key] = &[
         BOTH,
         Kind::Several(&Kind::Text("path with `{path}`")),
         "Paths that are tried in this order; `{path}` stands for the path of the request. After them `fallback` is \
-         tried. A script gets a query of the path before the query of the request.",
+         tried. For a script, a path may have a query, to which the query of the request is appended.",
     )
     .group(SettingGroup::Files)
     .sets(&[Target::Settings(bound!(

@@ -198,10 +198,10 @@ pub(super) const KEYS: &[Key] = &[
         "crl",
         &[Section::SiteTls],
         Kind::Several(&Kind::Text("PEM or DER file")),
-        "Lists of revoked client certificates (CRL), one of each authority that issues certificates of clients or of \
-         intermediate authorities. A certificate that a list has, or for whose issuer there is no list that is valid \
-         now, is refused. A changed file is read again within seconds, and applies to open connections and resumed \
-         sessions, too.",
+        "Lists of revoked client certificates (CRL). One is needed from each authority that issues certificates to clients \
+         or to intermediate authorities. A certificate is refused if the list of its issuer contains it, or if its \
+         issuer has no currently valid list. A changed file is read again within seconds, and applies to open \
+         connections and resumed sessions, too.",
     )
     .sets(&[Target::SiteTls(bound!(
         render: |tls, _| match &tls.client {

@@ -178,6 +178,7 @@ pub fn of_caddy(name: &str) -> Option<String> {
 
 /// Checks a text for variables of nginx (`$remote_addr`) and Apache (`%{REMOTE_ADDR}`). After a doubled mark, as in
 /// `$$remote_addr`, the name is ordinary text, and one mark is removed. Any other text with `$` or `%` is left alone.
+/// Called before the placeholders in the text are parsed.
 ///
 /// # Errors
 ///
@@ -213,6 +214,8 @@ fn nginx_variable(after: &str) -> Option<TemplateError> {
     let name = after.strip_prefix('{').unwrap_or(after);
     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let name = &name[..end.unwrap_or(name.len())];
+    // In the configuration file, `$${` stands for `${`, because `${NAME}` is a variable of the environment. Of the
+    // remaining `${{name}}`, the doubled braces keep `{name}` from being a placeholder.
     let literal = match after.starts_with('{') {
         true => format!("`$${{{{{name}}}}}`"),
         false => format!("`$${name}`"),
@@ -236,6 +239,7 @@ fn apache_variable(after: &str) -> Option<TemplateError> {
     let equivalent = of_apache(name)?;
     Some(TemplateError {
         message: format!("`%{{{name}}}` is a variable of Apache"),
+        // Single braces suffice here, because names of placeholders begin with a lower-case letter.
         help: format!("write {{{equivalent}}}, or `%%{{{name}}}` for the text itself"),
     })
 }

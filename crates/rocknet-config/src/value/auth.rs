@@ -28,7 +28,8 @@ const PASSWORD_KEYS: [&str; 3] = ["realm", "users", "file"];
 type ReadAuth = fn(&mut Check<'_>, &Table, &Node, Option<Auth>) -> Option<Auth>;
 
 /// Ways to authenticate clients other than by password, by their key in the long form of `auth`. The first one whose
-/// key is written applies. A further one is a conflict, which its function reports.
+/// key is written applies. Its function reports keys of all other ways. `oidc::report_unused` reports those of OpenID
+/// Connect; `signed` does not call it, because `signed_urls::build` reports every other key.
 const WAYS: [(&str, ReadAuth); 4] = [
     ("certificate", |check, table, rule, _| {
         oidc::report_unused(check, table);

@@ -134,7 +134,7 @@ pub(crate) fn exempt(check: &mut Check<'_>, written: &WrittenKey<'_>, ban: &mut 
 /// that it cannot read.
 pub(crate) fn files(check: &mut Check<'_>, written: &WrittenKey<'_>, ban: &mut Ban) {
     let node = &written.entry.node;
-    ban.files = path::folders(check, "files", node);
+    ban.files = path::list(check, "files", node);
     if ban.files.len() > MAX_FILES {
         let message = format!("`files` has more than {MAX_FILES} files");
         check.error(Code::BadValue, node.span, message, "join some of the files");

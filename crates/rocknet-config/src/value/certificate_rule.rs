@@ -64,6 +64,7 @@ pub(crate) fn build(check: &mut Check<'_>, auth: &Table, node: &Node) -> Option<
         uri: list(check, table, "uri", "\"spiffe://example.org/ns/prod/*\"", uri),
         fingerprint: list(check, table, "fingerprint", FINGERPRINT_HELP, fingerprint),
         user: typed::choice::<CertificateUser>(Some(table), "user"),
+        // `true`: the fields may have placeholders.
         headers: headers::build(check, table, true),
     })
 }
@@ -91,11 +92,15 @@ fn list<T>(
     found
 }
 
-/// Reports a list without an element, or with too many.
+/// Reports a list that is empty or too long.
 fn check_length(check: &mut Check<'_>, key: &str, length: usize, span: Span) {
     if length == 0 || length > MAX_LIST {
-        let message = format!("`{key}` has from 1 to {MAX_LIST} names");
-        check.error(Code::BadValue, span, message, "remove it, or write what it has to be");
+        let message = format!("`{key}` must have 1 to {MAX_LIST} entries");
+        let help = match length {
+            0 => "remove it, or write the values to accept",
+            _ => "shorten the list",
+        };
+        check.error(Code::BadValue, span, message, help);
     }
 }
 

@@ -68,9 +68,7 @@ fn list(check: &mut Check<'_>, node: &Node) -> Option<Origins> {
 fn help(text: &str) -> &'static str {
     match text {
         "*" => "write \"*\" alone, or the origins without it",
-        "null" => {
-            "files, data: pages and sandboxed frames of any website share this origin, so it cannot be permitted alone"
-        }
+        "null" => "local files and sandboxed frames of any website have this origin, so a list cannot contain it",
         _ => "write scheme, host and port: \"https://app.example.com\", \"http://localhost:5173\"",
     }
 }

@@ -142,7 +142,7 @@ pub(crate) fn folder(check: &mut Check<'_>, key: &str, node: &Node) -> Option<Pa
 }
 
 /// Reads a list of folders or files without checking that they exist.
-pub(crate) fn folders(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
+pub(crate) fn list(check: &mut Check<'_>, key: &str, node: &Node) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for (written, span) in typed::texts(node) {
         if check_path(check, key, &written.value, span).is_some() {

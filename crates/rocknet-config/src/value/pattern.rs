@@ -33,6 +33,7 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, ValueError> {
     if text == "*" {
         return error("is not a path", "write \"/*\" for the whole site");
     }
+    // A regular expression without `~`, such as `^/a/(.*)$`, or a modifier of nginx, as in `= /a`.
     if let Some(error) = regex::error(text) {
         return Err(error);
     }

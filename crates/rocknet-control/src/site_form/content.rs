@@ -13,7 +13,7 @@ pub enum ContentKind {
     Proxy,
     /// Redirects only.
     Redirects,
-    /// Source whose keys are not in the form.
+    /// Source whose keys are not in the form, but only in the configuration file.
     Other,
 }
 
@@ -43,7 +43,7 @@ pub const KINDS: [(ContentKind, &str, &str, &[&str]); 5] = [
     (ContentKind::Php, "php", "PHP scripts of a folder", &["root", "php"]),
     (ContentKind::Proxy, "proxy", "Another server", &["proxy"]),
     (ContentKind::Redirects, "redirects", "Redirects only", &["redirects"]),
-    (ContentKind::Other, "other", "What its text says", &[]),
+    (ContentKind::Other, "other", "Other, set in the configuration file", &[]),
 ];
 
 /// Fields that are shown only with the kinds that need them, and with [`ContentKind::Other`]. The field `redirects`

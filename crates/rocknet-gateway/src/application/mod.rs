@@ -89,7 +89,8 @@ async fn try_handle(
 
     let ticks = received.response_ticks();
     let deadline = services.wheel.deadline();
-    // An application may close an idle connection at any moment, so only requests that may be repeated use one.
+    // An application may close an idle connection at any moment, so only requests that may be repeated use one. These
+    // have no body.
     let repeatable = received.is_repeatable();
     let stderr_log = || StderrLog::new(group.protocol.key(), site, path);
     let now_ms = || services.clock.uptime_ms();
@@ -100,6 +101,7 @@ async fn try_handle(
         backend.begin(now_ms(), group.rules);
         if let Some(connection) = (repeatable && group.keep > 0).then(|| backend.take_idle()).flatten() {
             deadline.set(ticks);
+            // Only connections of FastCGI are kept: SCGI and uwsgi use a new connection for each request.
             let backend_exchange =
                 BackendExchange::fastcgi(services, connection, std::mem::take(&mut written), stderr_log());
             let backend_exchange = backend_exchange.keep_alive(backend, group.keep);

@@ -52,8 +52,8 @@ pub struct BackendExchange {
     has_received: bool,
     /// True if the application rejected the request with `FCGI_OVERLOADED`.
     overloaded: bool,
-    /// True if the response head announced more bytes than had arrived with it. The exchange then waits for them, even
-    /// if a program has ended and another process keeps its output open.
+    /// True if the response has a `Content-Length` and was incomplete when its head had been received. The exchange
+    /// then waits for the rest, even if a program has ended and another process keeps its output open.
     expects_more: bool,
     /// True if the connection must not be reused, because of an error or because the request was not sent completely.
     must_close: bool,
@@ -202,8 +202,8 @@ impl BackendExchange {
         &mut self.received
     }
 
-    /// Called if the response head announces a length. The exchange then waits for these bytes, even after the end of a
-    /// program.
+    /// Called if the response has a `Content-Length` and was incomplete when its head had been received. The exchange
+    /// then waits for the rest, even after the end of a program.
     pub fn expect_length(&mut self) {
         self.expects_more = true;
     }
@@ -236,7 +236,7 @@ impl BackendExchange {
                     self.body = None;
                     return Poll::Ready(Ok(()));
                 }
-                // `is_flushed` has put unsent bytes back into the queue. They are sent again, unless the socket is not
+                // `is_flushed` has put unsent bytes back into `sending`. They are sent again, unless the socket is not
                 // writable.
                 if !self.sending.is_empty() && send_state != SendState::WaitsForSocket {
                     continue;
@@ -261,7 +261,8 @@ impl BackendExchange {
         }
     }
 
-    /// Returns whether all bytes that the socket accepted have been sent, so that none can return to the queue.
+    /// Sends the bytes that wait in the write batch of the socket, and returns whether the kernel accepted all of them.
+    /// Otherwise, the unsent bytes are in `sending` again.
     fn is_flushed(&mut self) -> bool {
         let connection = self.connection.as_mut();
         connection.is_none_or(|connection| connection.socket.is_flushed(&mut self.sending))
@@ -336,6 +337,8 @@ impl BackendExchange {
             }
             Poll::Ready(received) => received,
         };
+        // After the end of a program, `poll_abandoned` is ready once no output has arrived for a second. Output
+        // restarts this period.
         if let Socket::Program(program) = &connection.socket {
             program.end.restart(&services.wheel);
         }

@@ -62,13 +62,14 @@ impl BackendRequest {
             client: *client,
             secure: tls.as_deref(),
             user: user.as_deref(),
-            // With an authority or a client certificate, the response is personal. Applications then get the
-            // credentials of the request, as with nginx and Caddy: they may be a token for the application.
+            // Applications do not get a password that the server has verified itself. If an authorization service, a
+            // login provider or a client certificate identifies the client (`is_personal`), they get `Authorization` as
+            // with nginx and Caddy, because it may contain a token for the application.
             has_verified_password: user.is_some() && !is_personal,
         }
     }
 
-    /// Returns whether the request may be sent again if its connection is lost before the response begins. In that case
+    /// Returns true if the request may be sent again if its connection is lost before the response begins. In that case
     /// it is unknown whether the back end has processed the request.
     pub fn is_repeatable(&self) -> bool {
         let method = self.exchange.request.view().method;
@@ -77,7 +78,8 @@ impl BackendRequest {
 
     /// Returns the number of ticks within which the response must begin: `answer_timeout` less one tick. The handler
     /// then reports the cause before the timeout of the client's connection, which responds with 503 and names no
-    /// cause. Handlers that wait before this time begins add that wait to their `timeout_ticks`.
+    /// cause. A handler may first wait for a connection or a free process. It adds the limit of that wait to its
+    /// `Handler::timeout_ticks`, which sets the timeout of the client's connection.
     pub fn response_ticks(&self) -> u32 {
         let Exchange { services, route, .. } = &self.exchange;
         services.wheel.ticks(route.answer_timeout).saturating_sub(1)

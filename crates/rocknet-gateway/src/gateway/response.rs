@@ -125,7 +125,8 @@ impl ResponseBody {
                 return Poll::Ready(None);
             }
             if self.remaining == Some(0) {
-                // The body is complete, but the connection is closed and a program is killed.
+                // `has_failed` has returned true. The body is complete, so the response ends without an error. The
+                // connection is not passed to `finish`: when it is dropped, it is closed, and a program is killed.
                 return Poll::Ready(None);
             }
             if let Err(error) = ready!(self.backend_exchange.poll_receive(context)) {

@@ -62,7 +62,7 @@ pub(super) struct Tests {
     pub difference: Option<&'static str>,
 }
 
-/// Difference of conditions about files.
+/// Difference of conditions about files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
 pub(super) const OF_FILES: &str =
     "a path after the name of a script, and a name with a leading dot, do not count as files for RockNet";
 
@@ -89,7 +89,8 @@ impl Tests {
         }
     }
 
-    /// Returns the difference, unless it is only that of conditions about files, [`OF_FILES`].
+    /// Returns the difference that a note about a rewrite or redirect contains; `None` if it is [`OF_FILES`]. That
+    /// difference is noted only for refusals, and only if they then apply to fewer requests than the original.
     pub fn visible_difference(&self) -> Option<&'static str> {
         self.difference.filter(|difference| *difference != OF_FILES)
     }

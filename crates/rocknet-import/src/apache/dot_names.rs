@@ -42,8 +42,10 @@ pub(super) fn path_conditions(expression: &str, ignores_case: bool) -> Option<Ve
     Some(all)
 }
 
-/// Returns the patterns of an expression; `None` if RockNet cannot compile it.
+/// Returns patterns such as `/a/*` if they match exactly the paths of an expression; otherwise the expression itself as
+/// the only pattern. Returns `None` if RockNet cannot compile the expression.
 pub(super) fn patterns(expression: &str, ignores_case: bool) -> Option<Vec<String>> {
+    // `difference` describes the paths for which patterns with `*` are not exact. Such patterns never ignore case.
     let found = regex::patterns(expression).filter(|found| found.difference.is_none() && !ignores_case);
     match found {
         Some(found) => Some(found.patterns),
@@ -87,7 +89,8 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     }
     let (start, exception) = match before.strip_suffix("\\.")? {
         start if ANY_NAME.contains(&start) => ("/", names_other_than(name, "")),
-        // `expression::absolute` writes `./` for a slash in a folder, because there the path begins without a slash.
+        // In a folder, Apache matches `/\.` with a path that has no slash at its beginning, so the first name of the
+        // path may begin with a dot. `expression::absolute` then returns `./\.`: a slash after another character.
         "./" => ("./", names_other_than(name, "/[^/]*")),
         start => {
             let constant = start.strip_prefix("^/")?;

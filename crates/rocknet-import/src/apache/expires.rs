@@ -40,8 +40,8 @@ const ENDINGS: [(&str, &[&str]); 28] = [
 /// Directive `ExpiresByType`, with the maximum age of the responses in seconds.
 pub(super) type TypeExpiry = (Directive, u64);
 
-/// Temporary key for the age of `ExpiresDefault`, which [`settle`] or [`finish`] removes. Only [`finish`] is called
-/// when it is known whether the site has scripts.
+/// Temporary key for the age of `ExpiresDefault`. For a route, [`settle`] replaces it once the section has been read.
+/// For the site, [`finish`] replaces it after all directives, because a later directive can add PHP.
 const DEFAULT_AGE: &str = "expires";
 
 /// Sets the age of `ExpiresDefault`, in seconds.
@@ -58,8 +58,8 @@ pub(super) fn settle(settings: &mut Settings) {
     }
 }
 
-/// Does the work of [`settle`] for a complete site. With PHP the age is left out: `headers` also apply to the pages of
-/// scripts, which browsers and caches would keep.
+/// Does the work of [`settle`] for a complete site. If the site has PHP, the age is left out: `headers` also apply to
+/// the pages of scripts, which browsers and caches would keep.
 pub(super) fn finish(site: &mut Site) {
     if site.settings.has("php")
         && let Some(age) = site.settings.remove(DEFAULT_AGE)
@@ -72,7 +72,8 @@ pub(super) fn finish(site: &mut Site) {
     settle(&mut site.settings);
 }
 
-/// Adds the ages of media types to a site. Responses of applications have no ending, so they keep their own fields.
+/// Adds a route for each ending of the media types to a site. The paths of applications, such as `/wiki/Main`, usually
+/// have no ending, so their responses keep their own fields.
 pub(super) fn add(ages: &[TypeExpiry], site: &mut Site) {
     for (directive, age) in ages {
         let kind = directive.argument(0).to_ascii_lowercase();

@@ -7,8 +7,10 @@ use crate::condition::escaped;
 use super::pcre::{Part, alternatives, normalized, parts, split_group};
 
 /// Returns an expression for the whole path. `base`: path of the folder, without a slash at its end. `is_in_folder`:
-/// true if the expression matches paths without the slash at their beginning. Otherwise an anchor gets a slash only
-/// before a name, with which no path begins, or in place of `/?` before a name.
+/// true if the expression matches paths without the slash at their beginning, as in `.htaccess`.
+///
+/// In a folder, `^a` becomes `^/base/a`. Elsewhere the expression already matches whole paths, and most anchors are
+/// kept. Only `^a` and `^/?a` become `^/a`, where `a` stands for a literal character or `$`.
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let (base, plain_base) = (escaped(base), base);
     let expression = without_repeated_anchors(expression, false, MAX_DEPTH);
@@ -28,11 +30,11 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
                 format!("^{base}/.*?{alternative}")
             }
             false => with_anchors(alternative, |rest| match rest.strip_prefix("/?") {
-                Some(after) if is_in_folder || begins(after, is_name) => (format!("^{base}/"), after),
-                // In `^/?.*/a`, the slash may be missing, because `/a` begins with it.
+                Some(after) if is_in_folder || begins(after, is_literal) => (format!("^{base}/"), after),
+                // `^/?.*/a` is kept, because it matches the path `/a`, and `^/.*/a` would not.
                 Some(_) => ("^".to_owned(), rest),
-                // The expression is one for the whole path already.
-                None if begins(rest, is_slash) || !is_in_folder && !begins(rest, is_name) => ("^".to_owned(), rest),
+                // A slash follows the anchor, or outside of a folder a part that may match one: `^/a`, `^.*`.
+                None if begins(rest, is_slash) || !is_in_folder && !begins(rest, is_literal) => ("^".to_owned(), rest),
                 None => (format!("^{base}/"), rest),
             }),
         }
@@ -73,27 +75,28 @@ fn may_be_repeated(expression: &str, original: &str) -> bool {
 }
 
 /// Returns true if the expression that [`absolute`] returns matches more paths than Apache. In a folder, where paths
-/// begin without a slash, these are paths whose first slash it matches. Elsewhere these are the paths that an anchor
-/// before a name matches.
+/// begin without a slash, these are paths whose first slash it matches. Elsewhere they are the paths that match because
+/// `^a`, which no path matches in Apache, becomes `^/a`.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     let original = expression;
     let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
     if may_be_repeated(expression, original) {
         return true;
     }
-    let is_added = |text: &str| is_slash(text) && !text.starts_with("/?");
+    let requires_slash = |text: &str| is_slash(text) && !text.starts_with("/?");
     let mut rest = expression.as_str();
     while let Some((text, part)) = parts(rest).next() {
         rest = &rest[text.len()..];
         let is_wider = |rest: &str| match is_in_folder {
-            true => begins(rest, is_slash) && starts(rest).into_iter().any(is_added),
-            false => begins(rest, is_name),
+            true => begins(rest, is_slash) && starts(rest).into_iter().any(requires_slash),
+            false => begins(rest, is_literal),
         };
         if part == Part::Plain('^') && is_wider(rest) {
             return true;
         }
     }
-    let is_changed = |alternative: &str| is_greedy(alternative) || is_added(alternative);
+    // `absolute` changes these, so that they do not match the first slash.
+    let is_changed = |alternative: &str| is_greedy(alternative) || requires_slash(alternative);
     let mut others = alternatives(expression).into_iter().filter(|text| !is_changed(text));
     is_in_folder && others.any(|text| may_begin_with_slash(text, MAX_DEPTH))
 }
@@ -102,23 +105,24 @@ pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
 /// depth of groups; deeper ones count as such expressions.
 fn may_begin_with_slash(text: &str, depth: usize) -> bool {
     let text = text.strip_prefix("(?i)").unwrap_or(text);
-    // A slash that may be missing makes no difference.
+    // Without an anchor, `/?a` matches the same paths as `a`.
     let text = text.strip_prefix("/?").unwrap_or(text);
     if text.starts_with('^') {
         return false;
     }
     if let Some((group, after)) = group(text) {
         let is_optional = after.starts_with(['?', '*', '{']);
-        // For the beginning of a name, `absolute` returns an equal expression.
-        let is_any_name = ["^|/", "/|^"].contains(&group);
-        let mut inner = alternatives(group).into_iter().filter(|_| !is_any_name);
+        // `(^|/)a` finds a name that begins with `a`. The slash may match the first one of the whole path, but only in
+        // paths that the anchor matches too.
+        let is_start_of_name = ["^|/", "/|^"].contains(&group);
+        let mut inner = alternatives(group).into_iter().filter(|_| !is_start_of_name);
         return depth == 0 || is_optional || inner.any(|text| may_begin_with_slash(text, depth - 1));
     }
     let mut all = parts(text);
     let is_other = match all.next() {
         Some((_, Part::Escaped('d' | 'w'))) => true,
         Some((class, Part::Class)) => RegexPattern::new(class, false).is_ok_and(|class| !class.matches(b"/")),
-        _ => is_name(text),
+        _ => is_literal(text),
     };
     !is_other || matches!(all.next(), Some((_, Part::Plain('?' | '*' | '{'))))
 }
@@ -200,7 +204,7 @@ fn is_slash(text: &str) -> bool {
 }
 
 /// Returns true if an expression begins with a literal character other than a slash, or with the end of the path.
-fn is_name(text: &str) -> bool {
+fn is_literal(text: &str) -> bool {
     let mut parts = parts(text).map(|(_, part)| part);
     let is_constant = match parts.next() {
         Some(Part::Plain(c)) => c.is_ascii_alphanumeric() || "$-_".contains(c),
@@ -333,7 +337,7 @@ mod tests {
             ("^(a)?/b|^(a|/b)", "^(a)?/b|^(a|/b)", true),
             ("^/?a", "^/a", true),
             ("^/?(a|b)", "^/(a|b)", true),
-            // The slash may be the first one of the rest.
+            // The slash of `/?` may be missing.
             ("^/?.*/a", "^/?.*/a", true),
             ("^/?(.*)/a", "^/?(.*)/a", true),
             ("^/?/a", "^/?/a", true),

@@ -1,7 +1,7 @@
 //! Finds the directives by which upstreams and programs get requests for names that begin with a dot.
 //!
-//! RockNet never serves files with such names, so a refusal of them is not needed. It is needed if a request leaves the
-//! files: an upstream, a script with a path after its name, or a rewritten path.
+//! RockNet never serves files with such names, so a refusal of them is not needed. It is needed if a request can reach
+//! something other than the file: an upstream, a script with a path after its name, or a rewritten path.
 
 use crate::directive::Directive;
 
@@ -22,8 +22,9 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Returns the ways of the directives of a host, with those in its sections. `is_folder`: true if the directives
-    /// are those of a folder, as in an `.htaccess`.
+    /// Returns the ways in which the directives of a host pass requests on, with those in its sections. The caller has
+    /// replaced each `<IfModule>` by its directives. `is_folder`: true if the directives outside of sections are those
+    /// of a folder, as in an `.htaccess`.
     pub fn of<'d>(directives: impl IntoIterator<Item = &'d Directive>, is_folder: bool) -> Forwarding {
         let mut found = Forwarding::default();
         directives
@@ -57,6 +58,8 @@ impl Forwarding {
             }
             _ => {}
         }
+        // Apache applies the rules of any remaining section, such as `<Directory>` or `<Location>`, as those of a
+        // folder.
         for inner in directive.children() {
             self.add(inner, true);
         }
@@ -93,7 +96,7 @@ mod tests {
                 true,
             ),
             (
-                "<IfModule x>\n<Directory /srv>\nRewriteRule ^ http://a.test/ [P]\n</Directory>\n</IfModule>",
+                "<Directory /srv>\n<Files a>\nRewriteRule ^ http://a.test/ [P]\n</Files>\n</Directory>",
                 true,
                 true,
                 true,

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 
-/// Clients that a condition permits. Unless `is_either` is true, all fields apply together.
+/// Clients that a condition permits. A client must meet all fields, except as `is_either` says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requirement {
     /// Addresses that are permitted; `None` for every address.
@@ -11,7 +11,8 @@ pub(super) struct Requirement {
     pub deny: Vec<String>,
     /// The directive that requires a user, if any.
     pub user: Option<Directive>,
-    /// True if an allowed address or the user suffices.
+    /// True if an allowed address or the user suffices for Apache. The translation requires both, and a note reports
+    /// the difference.
     pub is_either: bool,
     /// True if every client is denied.
     pub is_denied: bool,
@@ -76,8 +77,8 @@ impl Requirement {
         }
     }
 
-    /// Returns the clients that at least one of several conditions permits. Each condition must restrict access. If one
-    /// names a user and another addresses, the result requires both, which a note reports.
+    /// Returns the clients that at least one of several conditions permits. Each condition must restrict access. Sets
+    /// `is_either` if one names a user and another addresses.
     fn union(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut union = Requirement::default();
         for one in conditions {

@@ -129,7 +129,8 @@ fn translate_rule(
     {
         return true;
     }
-    // Instead of conditions, an earlier rule may except existing files: `RewriteRule ^ - [L]` with the condition `-f`.
+    // A rule without conditions may follow a rule that ends the rules for existing files: `RewriteRule ^ - [L]` with
+    // the condition `-f`.
     let is_guarded = rule.conditions.is_empty() && is_about_missing(&guard.alternatives);
     let is_front = path.matches_all && only_missing && !flags.is_proxy && flags.redirect.is_none();
     if is_front && !target.contains("://") && (!rule.conditions.is_empty() || is_guarded) {
@@ -146,7 +147,7 @@ fn translate_rule(
     }
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
     let difference = found.visible_difference();
-    // A wider rewrite would take requests out of the reach of the refusals that follow.
+    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow.
     if is_rewrite && precedes_refusal && difference.is_some() && !found.accuracy.has_only() {
         return false;
     }
@@ -215,8 +216,8 @@ fn translate_rule(
     is_added
 }
 
-/// Excepts paths after scripts, such as `/update.php/selection`, from a rewrite of missing files to another script. For
-/// Apache, the file of such a path is the script, which exists.
+/// Adds a condition to a rewrite of missing files to a script, so that paths such as `/update.php/selection` are not
+/// rewritten. For Apache, the file of such a path is the script `/update.php`. For RockNet, it has no file.
 fn keep_path_info(all: &mut Conditions) {
     let nothing = Value::text("nothing");
     let has_nothing = |value: &Value| match value {
@@ -276,8 +277,8 @@ fn forward(directive: &Directive, patterns: &[String], target: &str, proxies: &m
     prefixes.is_some()
 }
 
-/// Translates a rule that refuses requests. `forwarding`: ways by which requests may leave the files of the host.
-/// Returns false if the rule has no counterpart.
+/// Translates a rule that refuses requests. `forwarding`: ways by which requests may reach an upstream or a program
+/// instead of a file. Returns false if the rule has no counterpart.
 fn refuse(
     rule: &RewriteRule,
     path: &RulePath<'_>,

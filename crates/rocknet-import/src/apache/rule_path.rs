@@ -71,19 +71,22 @@ impl<'a> RulePath<'a> {
             true => self.is_in_folder && NOT_EMPTY.contains(&self.expression.as_str()),
             false => is_wider(&self.expression, self.is_in_folder) || may_match_base(&self.expression, self.base),
         };
-        Accuracy::of(true, !is_wider).negated_if(self.is_negated)
+        // The patterns match all paths of the expression, and possibly others.
+        let has_all = true;
+        Accuracy::of(has_all, !is_wider).negated_if(self.is_negated)
     }
 
     /// Returns the paths that the rule refuses, as alternative conditions; `None` if RockNet has no counterpart.
     ///
-    /// With `RewriteBase /app`, the expression `^old/` refuses both `/app/old/` and `/old/`. The folder of an
-    /// `.htaccess` becomes the root of the site, so its paths may lack the base. Without an anchor, the expression for
-    /// such paths also matches those below the base.
+    /// The folder of an `.htaccess` becomes the root of the site, so paths of the site may lack the base. With
+    /// `RewriteBase /app`, the expression `^old/` therefore refuses both `/app/old/` and `/old/`. An expression without
+    /// `^`, such as `old/`, needs no condition with the base, because it also matches in the middle of a path.
     pub fn refused(&self) -> Option<Vec<Conditions>> {
         if self.matches_all {
             return Some(vec![Conditions::new()]);
         }
         if !self.is_negated && !has_anchor(&self.expression) {
+            // Matches below the base, too.
             return dot_names::path_conditions(&self.absolute(""), self.ignores_case);
         }
         let mut all = dot_names::path_conditions(&self.absolute(self.base), self.ignores_case)?;
@@ -100,10 +103,11 @@ impl<'a> RulePath<'a> {
     }
 
     /// Returns true if RockNet never serves the paths, because they have names with a leading dot. `forwarding`: ways
-    /// by which requests may leave the files of the host.
+    /// by which requests for such paths may reach an upstream or a program, which could serve them.
     pub fn is_never_served(&self, forwarding: Forwarding) -> bool {
-        !self.is_negated
-            && dot_names::is_never_served(&self.absolute(""), |is_first| forwarding.reaches_paths(is_first))
+        // `is_first_name`: true if the name with the dot is the first one of the path, as in `/.git/config`.
+        let reaches = |is_first_name| forwarding.reaches_paths(is_first_name);
+        !self.is_negated && dot_names::is_never_served(&self.absolute(""), reaches)
     }
 
     /// Returns patterns and target of a rewrite or redirect; `None` if there is no counterpart. `tests`: alternative

@@ -95,8 +95,9 @@ pub(super) fn matching(
         "%{REQUEST_METHOD}" => single("method", methods(expression, ignores_case)?),
         "%{REMOTE_ADDR}" => {
             let client = Condition::new("client", Value::Text(condition::network(expression)?));
-            let is_exact = !condition::is_beyond_network(expression);
-            let accuracy = Accuracy::of(is_exact, true).negated_if(is_negated);
+            // The expression may match addresses outside of the network, but it matches all addresses inside.
+            let (has_all, has_only) = (!condition::is_beyond_network(expression), true);
+            let accuracy = Accuracy::of(has_all, has_only).negated_if(is_negated);
             Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, condition::OF_ADDRESS))
         }
         "%{HTTP_HOST}" | "%{SERVER_NAME}" => host(expression, &named, is_negated),
@@ -189,7 +190,8 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
     {
         return None;
     }
-    let has_case = ignores_case && name.bytes().any(|byte| byte.is_ascii_alphabetic());
+    // RockNet then misses names in another case, such as `ID` for `id`.
+    let misses_other_case = ignores_case && name.bytes().any(|byte| byte.is_ascii_alphabetic());
     // A part such as `.` may also match the `&` before the next parameter. Classes of blanks such as `\s` do not match
     // it, but are included to be cautious.
     let is_spanning = pcre::parts(value).any(|(text, part)| match part {
@@ -197,7 +199,11 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
         pcre::Part::Escaped(c) => c.is_ascii_uppercase() || matches!(c, 'h' | 's' | 'v'),
         pcre::Part::Class => text.starts_with("[^") || text.contains('\\'),
     });
-    let has_all = !start.is_empty() && !has_case && !is_spanning;
+    // True if the condition holds for all queries that the expression matches. Without a start, as in `id=1`, the
+    // expression also matches the end of a longer name: `uid=1`.
+    let has_all = !start.is_empty() && !misses_other_case && !is_spanning;
+    // True if the condition holds for no other queries. A bare `^` admits only the first parameter, and a bare `$` only
+    // the last one.
     let has_only = start != "^" && end != "$";
     let accuracy = Accuracy::of(has_all, has_only).negated_if(is_negated);
     let value = if names_groups {

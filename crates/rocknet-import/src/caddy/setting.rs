@@ -32,7 +32,8 @@ pub(super) fn root(directive: &Directive, folder: &str, place: &BlockPlace, sett
         }
         None => {
             settings.close(directive.line);
-            let message = "a folder takes the place of a constant path: write a route with `alias`, and remove `deny`";
+            let message = "`alias` takes a constant path and folder, so `deny = \"all\"` denies every client here: write a \
+                           route with `alias`, and remove `deny`";
             site.skip(directive, message);
         }
     }
@@ -43,8 +44,9 @@ pub(super) fn try_files(directive: &Directive, paths: &[&str], settings: &mut Se
     let Some((last, tried)) = paths.split_last() else {
         return;
     };
-    let is_constant = |path: &&str| path.starts_with('/') && !path.contains(['{', '?']) || path.starts_with("{path}");
-    if !tried.iter().all(is_constant) || !(is_constant(last) || *last == "=404") {
+    // For example `/index.html` or `{path}.html`.
+    let is_supported = |path: &&str| path.starts_with('/') && !path.contains(['{', '?']) || path.starts_with("{path}");
+    if !tried.iter().all(is_supported) || !(is_supported(last) || *last == "=404") {
         return site.skip(directive, "write `try` with {path}, and `fallback`");
     }
     let mut tried: Vec<&str> = tried.to_vec();

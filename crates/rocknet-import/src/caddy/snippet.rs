@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::directive::Directive;
 use crate::include::size;
 
-/// Maximum number of directives after all snippets are inserted. Without it, snippets that import each other several
-/// times could multiply a short file.
+/// Maximum of `count` in [`insert`]. Without this limit, snippets that import each other several times could multiply a
+/// short file.
 const MAX_DIRECTIVES: usize = 100_000;
 
 /// Maximum depth of snippets in snippets, as for included files. It also ends a snippet that imports itself.
@@ -14,8 +14,8 @@ const MAX_DEPTH: usize = 8;
 
 /// Replaces `import NAME` by the directives of the snippet, and `invoke NAME` by those of the named route. A directive
 /// with a block, with an unknown name, or beyond the limits is kept. `depth`: number of snippets that contain the
-/// directives. `count`: number of directives that have been read or inserted up to now. An inserted one counts twice,
-/// because it is read, too.
+/// directives. `count`: number of directives that have been inserted or read up to now. An inserted directive counts
+/// twice: when it is inserted, and when it is read to find more snippets in it.
 pub(super) fn insert(
     directives: Vec<Directive>,
     snippets: &HashMap<&str, &[Directive]>,

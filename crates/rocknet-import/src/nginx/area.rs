@@ -70,9 +70,10 @@ impl LocationArea {
                 (LocationMatch::Expression(..), LocationMatch::Prefix { path, is_final: true }) => {
                     others.extend(prefix(path));
                 }
-                // Of two expressions that match, nginx uses the first one. An expression for all scripts is no
-                // exception: it becomes the key `php`, and refusals are to apply to scripts too. An expression that
-                // refuses every request needs no exception, because its own rule refuses these requests.
+                // Of two expressions that match, nginx uses the first one. An expression for all scripts, such as
+                // `\.php$`, is no exception: it becomes the key `php`, and the rules of this location, such as a
+                // refusal, apply to scripts too. An expression that refuses every request needs no exception, because
+                // its own rule refuses these requests.
                 (LocationMatch::Expression(..), LocationMatch::Expression(expression, _))
                     if is_before && !is_for_every_script(expression) && !is_denied(other) =>
                 {
@@ -114,9 +115,10 @@ impl LocationArea {
             .is_some_and(|exceptions| exceptions.is_empty())
     }
 
-    /// Returns the patterns of a rule for a `rewrite` in the location. Patterns for all paths are replaced by those of
-    /// the area, unless `has_captures` is true, because the target needs their captures. Returns `None` if the patterns
-    /// also match paths outside of the area.
+    /// Returns the patterns of a rule for a `rewrite` in the location. `patterns`: those of its expression. They are
+    /// replaced by the patterns of the area if they include all of these. So is a pattern for all paths, unless
+    /// `has_captures` is true: the target then needs its captures. Returns `None` if `patterns` also match paths
+    /// outside of the area and cannot be replaced.
     pub fn within(&self, patterns: &[String], has_captures: bool) -> Option<Vec<String>> {
         if self.is_site() {
             return Some(patterns.to_vec());
@@ -125,10 +127,13 @@ impl LocationArea {
             return Some(self.patterns.clone());
         }
         if self.stage == RuleStage::Expression {
-            // The expression of a rewrite usually repeats the one of its location.
+            // The expression of a rewrite usually repeats the one of its location. It may have further alternatives,
+            // which are outside of the area.
+            if self.patterns.iter().all(|own| patterns.contains(own)) {
+                return Some(self.patterns.clone());
+            }
             let is_inside = |pattern: &String| self.patterns.iter().any(|own| continues(own, pattern));
-            let is_same = self.patterns.iter().all(|own| patterns.contains(own));
-            return (is_same || patterns.iter().all(is_inside)).then(|| patterns.to_vec());
+            return patterns.iter().all(is_inside).then(|| patterns.to_vec());
         }
         let prefixes: Vec<&str> = self.patterns.iter().map(|own| own.trim_end_matches('*')).collect();
         let is_inside = |pattern: &String| prefixes.iter().any(|prefix| literal(pattern).starts_with(prefix));

@@ -138,6 +138,7 @@ fn complete(
     let page = all.find(|d| is_for_unauthorized(d)).cloned();
     let found = page.as_ref().and_then(|page| sign_in(page, server, variables));
     match (&page, &found) {
+        // `true`: nginx sends the page itself. In all other cases, nginx redirects too.
         (Some(page), Some((_, true))) => notes.differs(page, "clients are redirected to the page (302)"),
         // Any other page becomes an entry of `errors`, so it needs no note here.
         (Some(page), None) if page.arguments.iter().any(|word| word.starts_with(['=', '@', '$'])) => {
@@ -183,8 +184,9 @@ fn reduce(location: &mut Directive, authorities: &Authorities, server: &Directiv
     if !is_internal || !authorities.locations.contains(&location.arguments) {
         return;
     }
-    // `location /auth` also refuses `/authx`, which only an expression can express. The expression would precede other
-    // locations there, such as `/authors`. So it is written only if the path of no other location begins with this one.
+    // In nginx, `location /auth` also applies to `/authx`. A route of RockNet does so only with an expression
+    // (`^/auth`). Expressions take precedence over paths, so this one would also refuse requests to another location
+    // such as `/authors`. It is therefore used only if no other location has a path that begins with `/auth`.
     if let LocationMatch::Prefix { path, .. } = matched(location)
         && !path.ends_with('/')
         && !server.children().iter().any(|other| is_below(other, &path))

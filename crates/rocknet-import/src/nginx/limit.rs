@@ -104,16 +104,21 @@ pub(super) fn finish(directives: &[&Directive], settings: &mut Settings, notes: 
         let Some(directive) = last(name).filter(|directive| directive.argument(0) == "on") else {
             continue;
         };
-        let mut limits = list(settings.remove("limit").map(|setting| setting.value));
+        let mut limits = list(settings.get("limit").cloned());
+        let mut is_used = false;
         for limit in &mut limits {
             let is_counted = kind(limit) == Some(counted);
             if let (Value::Table(entries), true) = (limit, is_counted) {
                 entries.push(("dry_run".to_owned(), Value::Flag(true)));
+                is_used = true;
             }
         }
-        match limits.is_empty() {
-            true => notes.skip(directive, "no limit of this place has it: write `dry_run` in the limit"),
-            false => settings.set("limit", Value::one_or_list(limits), directive.line),
+        if is_used {
+            settings.set("limit", Value::one_or_list(limits), directive.line);
+        } else {
+            let limited = name.trim_end_matches("_dry_run");
+            let message = format!("this block has no translated `{limited}`: write `dry_run = true` in the limit");
+            notes.skip(directive, &message);
         }
     }
     let rate = last("limit_rate").filter(|directive| !is_off(directive));
@@ -227,6 +232,24 @@ mod tests {
             assert!(import.toml.contains(expected), "{expected}: {}", import.toml);
         }
         assert!(!import.toml.contains("/b/*"), "{}", import.toml);
+    }
+
+    #[test]
+    fn a_dry_run_without_its_limit_is_reported() {
+        let zones =
+            "limit_req_zone $binary_remote_addr zone=a:1m rate=1r/s; limit_conn_zone $binary_remote_addr zone=b:1m;";
+        for (directives, expected) in [
+            ("limit_req zone=a; limit_req_dry_run on;", false),
+            ("limit_req_dry_run on;", true),
+            // A limit of another kind is not changed.
+            ("limit_conn b 10; limit_req_dry_run on;", true),
+        ] {
+            let text = format!("{zones} server {{ listen 80; server_name a.test; root /s; {directives} }}");
+            let import = crate::import(crate::Language::Nginx, "a.conf", &text).unwrap();
+            let is_reported = import.toml.contains("no translated `limit_req`");
+            assert_eq!(is_reported, expected, "{directives}: {}", import.toml);
+            assert_eq!(import.toml.contains("dry_run = true }"), !expected, "{}", import.toml);
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
     let mut routes: Vec<LocationRoute> = Vec::new();
-    // Patterns of earlier locations with an expression whose routes restrict access, but no rule does.
+    // Patterns of the earlier `location ~` blocks that restrict access by their routes alone, without a rule. The route
+    // of a later block could take precedence over such a route, and so open its paths.
     let mut restricted: Vec<String> = Vec::new();
     let has_php = locations
         .all
@@ -57,7 +58,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
                 scripts.push((location, may_have_route));
                 continue;
             }
-            // RockNet forwards names with a leading dot to upstreams, and serves files in `/.well-known`.
+            // The refusal is needed in these cases, because RockNet forwards names with a leading dot to upstreams, and
+            // serves files in `/.well-known`.
             let is_needed = || has_upstreams || matches_well_known(expression, *case);
             if is_dotfiles(expression) && is_denied(location) && !is_needed() {
                 site.unneeded(
@@ -123,8 +125,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
-    // The lists of `location /` replace those of the server. They do not open a site that a restriction without a
-    // counterpart has closed.
+    // The `allow` and `deny` of `location /` replace those of the server. If a restriction of the server has no
+    // counterpart, its settings are locked by `deny = "all"`, and the site stays closed.
     root.cancel_inherited_lists(&base, site.line);
     restore_scripts(&scripts, &root, &base, site);
     let mut routes = selected(routes, site);
@@ -187,7 +189,8 @@ fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Setti
         if own.has_same_values(&known) {
             continue;
         }
-        // The route is for every script, and those of other locations must not become more open.
+        // The route `*.php` applies to every script. If this location is only for some scripts, a route that cancels a
+        // restriction would open the other scripts too.
         let is_for_all = matches!(matched(location), LocationMatch::Expression(text, _) if is_for_every_script(&text));
         let is_open = own.get("allow") == Some(&Value::text("all")) || own.get("auth") == Some(&Value::Flag(false));
         let is_open = is_open || own.get("deny") == Some(&Value::List(Vec::new()));

@@ -39,8 +39,9 @@ pub(super) fn constant(directive: &Directive) -> Option<(&str, &str)> {
     (is_param && !value.contains('$') && !USUAL.contains(&name)).then_some((name, value))
 }
 
-/// Returns the parameters of a level. `own`: its own ones. `outer`: those of the level around it. Of these, it inherits
-/// the parameters for each kind of back end, such as `fastcgi_pass`, for which it has none.
+/// Returns the parameters that apply in a block, such as a `location`. `own`: parameters in the block itself. `outer`:
+/// parameters that apply around it. As in nginx, a block with a `fastcgi_param` of its own inherits no `fastcgi_param`,
+/// and likewise for `uwsgi_param` and `scgi_param`.
 pub(super) fn effective<'a>(own: &[&'a Directive], outer: &[&'a Directive]) -> Vec<&'a Directive> {
     let is_replaced = |directive: &&&Directive| own.iter().any(|other| pass_of(other) == pass_of(directive));
     let inherited = outer.iter().filter(|directive| !is_replaced(directive));

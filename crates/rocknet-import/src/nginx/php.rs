@@ -37,10 +37,15 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
-/// Translates a location that passes scripts to PHP. The address becomes `php` of the site, and the other settings
-/// become those of a route for `*.php`. `restricted`: patterns of earlier expressions that restrict access. `server`:
-/// scope of the server. `root`: settings that become those of the site, and get `cache`. Returns true if no route for
-/// scripts can take precedence over an earlier restriction, so that the route may open paths.
+/// Translates a location that passes scripts to PHP. The address becomes `php` of the site. Most other settings become
+/// those of a route for `*.php`. But `cache` becomes a setting of the site, because the route does not apply to the
+/// paths of a front controller, such as `/article/7`.
+///
+/// `restricted`: patterns of earlier expressions that restrict access. `server`: scope of the server. `root`: settings
+/// that the caller merges into those of the site.
+///
+/// Returns true if no earlier restriction can apply to scripts. Otherwise the route for `*.php` could take precedence
+/// over the restriction, so the caller must not add settings to the route.
 pub(super) fn translate<'a>(
     location: &'a Directive,
     expression: &str,

@@ -157,8 +157,9 @@ pub(super) fn keep_earlier_restrictions(
     kept
 }
 
-/// Notes the prefixes whose routes take precedence over the routes of an expression.
+/// Notes the prefixes whose routes take precedence over the routes of an expression, unlike in nginx.
 pub(super) fn note_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>, site: &mut Site) {
+    // A prefix that denies every request opens no path that the expression restricts, so it then needs no note.
     let overriding = overriding(patterns, locations, !restricts(location));
     if overriding.is_empty() {
         return;
@@ -185,23 +186,28 @@ pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations
         let is_disjoint = |regex: &String| are_disjoint(patterns, std::slice::from_ref(regex));
         matches!(place, LocationMatch::Expression(..)) && !is_denied(other) && !regex.as_ref().is_some_and(is_disjoint)
     });
+    // `false`: a prefix that denies every request opens no path.
     is_later || !overriding(patterns, locations, false).is_empty()
 }
 
-/// Returns the prefixes whose routes take precedence over those of an expression. `has_denied`: true to return those
-/// that deny every request, too.
-fn overriding(patterns: &[String], locations: &Locations<'_>, has_denied: bool) -> Vec<String> {
-    // A prefix takes precedence over a shorter prefix, and over every pattern with `*` elsewhere than at its end.
+/// Returns the prefixes whose routes take precedence over those of an expression. `includes_denied`: true to include
+/// prefixes that deny every request.
+fn overriding(patterns: &[String], locations: &Locations<'_>, includes_denied: bool) -> Vec<String> {
+    // RockNet prefers a prefix to a shorter one, and every prefix to globs such as `/a/b*` and regular expressions.
+    // Prefix and pattern share paths only if the prefix begins with the literal start of the pattern, or that start
+    // begins with the prefix.
     let overrides = |path: &str| {
         patterns.iter().any(|pattern| {
             let start = literal(pattern);
             let is_prefix = pattern.strip_suffix('*') == Some(&start) && start.ends_with('/');
-            path.starts_with(&start) || !is_prefix && pattern.contains('*') && start.starts_with(path)
+            let is_exact = !pattern.starts_with('~') && !pattern.contains('*');
+            path.starts_with(&start) || !is_prefix && !is_exact && start.starts_with(path)
         })
     };
-    // nginx, too, prefers a prefix with `^~` to expressions.
+    // nginx, too, prefers a prefix with `^~` to expressions. The prefix `/` gets no route, because its settings become
+    // those of the site.
     let prefixes = locations.all.iter().filter_map(|other| match matched(other) {
-        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && (has_denied || !is_denied(other)) => {
+        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && (includes_denied || !is_denied(other)) => {
             Some(path)
         }
         _ => None,

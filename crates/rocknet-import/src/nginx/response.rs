@@ -12,7 +12,7 @@ use super::restriction::refuses;
 use super::scope::Scope;
 
 /// Translates `return` to a redirect or a rule. `area`: paths of its location. `guard`: alternative sets of conditions,
-/// one of which must hold for nginx to reach it.
+/// one of which must hold for nginx to reach the `return`.
 pub(super) fn translate(
     directive: &Directive,
     area: &LocationArea,
@@ -23,7 +23,7 @@ pub(super) fn translate(
 ) {
     let line = directive.line;
     if guard.iter().any(|conditions| !conditions.is_empty()) {
-        // A request that does not reach it needs the access control of the path.
+        // A request that does not reach the `return` needs the access control of the path.
         if directive.argument(0) != "403" {
             locations.note_access_first(directive, site);
         }
@@ -39,16 +39,14 @@ pub(super) fn translate(
     }
     let is_translated = respond(directive, area, scope, site);
     if is_translated && area.stage == RuleStage::Exact {
-        // nginx returns without access control. The path has no other response, so its route needs none either. The
-        // third value is true if the site has access control with this key.
-        let lists = ["allow", "deny"].iter().any(|key| locations.has_access(site, key));
-        let opened = [
-            ("deny", Value::List(Vec::new()), lists),
-            ("allow", Value::text("all"), lists),
-        ];
-        let password = ("auth", Value::Flag(false), locations.has_access(site, "auth"));
-        for (key, value, _) in opened.into_iter().chain([password]).filter(|(_, _, is_set)| *is_set) {
-            scope.settings.set(key, value, line);
+        // nginx returns without access control. The path has no other response, so the route cancels the access control
+        // that it would inherit from the site: both lists if the site has one of them, and authentication.
+        if ["allow", "deny"].iter().any(|key| locations.has_access(site, key)) {
+            scope.settings.set("deny", Value::List(Vec::new()), line);
+            scope.settings.set("allow", Value::text("all"), line);
+        }
+        if locations.has_access(site, "auth") {
+            scope.settings.set("auth", Value::Flag(false), line);
         }
     }
 }

@@ -55,7 +55,8 @@ pub(super) struct Scope<'a> {
     pub hidden: Vec<(String, usize)>,
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
-    /// The directive `auth_request`, if it is off or `forward_auth` has added an authority to its arguments.
+    /// The directive `auth_request`, if it is off or has a counterpart. In the latter case, `forward_auth::resolve` has
+    /// appended further arguments, such as the URL of the server that decides about requests.
     forward: Option<&'a Directive>,
     /// The named location to which `try_files` leads.
     named: Option<NamedAccess<'a>>,
@@ -191,7 +192,7 @@ impl<'a> Scope<'a> {
             }
             (name, ["off"]) if is_unknown_restriction(name) => {
                 let message =
-                    "if `deny = \"all\"` replaces this restriction in the site, it applies here too: write `deny = []`";
+                    "if the site has `deny = \"all\"` for this restriction, so does this block: write `deny = []`";
                 self.notes.skip(directive, message);
             }
             (name, _) if is_unknown_restriction(name) => {

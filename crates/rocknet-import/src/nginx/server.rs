@@ -53,6 +53,7 @@ pub(super) fn translate(
     let mut guard = vec![Vec::new()];
     // A `rewrite` that redirects every path to HTTPS.
     let mut https_rewrite = None;
+    // All directives of the server, after the directives `ssl_…` that it inherits from `http`.
     for directive in TlsDraft::collect(block, http_tls) {
         let words = directive.words();
         match (directive.name.as_str(), &words[..]) {
@@ -153,6 +154,7 @@ pub(super) fn translate(
         }
     } else if root_redirect.is_some() {
         returned = root_redirect;
+        // `redirect_of_root` has checked that all locations but `/` are for these challenges.
         let message = "RockNet serves challenges of certificate authorities itself";
         locations
             .all

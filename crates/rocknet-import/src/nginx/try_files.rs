@@ -11,8 +11,8 @@ use super::restriction::is_unknown_restriction;
 use super::scope::Scope;
 use super::upstream::Upstreams;
 
-/// Translates `try_files` to `try` and `fallback`. `is_for_all`: false for a server with other than named
-/// locations, which inherit its settings, and not its `try_files`.
+/// Translates `try_files` to `try` and `fallback`. `is_for_all`: true if the directive applies to all paths of `scope`.
+/// It is false in a server with `location /a/`, for example: in nginx, a location does not inherit `try_files`.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,
@@ -56,6 +56,7 @@ pub(super) fn translate<'a>(
     // because the application gets every request.
     if !tried.iter().any(|path| path.contains("$uri/")) && !is_app(last) {
         match is_for_all {
+            // Nested routes inherit `index`, so it is set only if it is right for them too.
             true => scope.settings.set("index", Value::List(Vec::new()), line),
             false => scope.notes.differs(directive, "the index of a folder is served, too"),
         }
@@ -84,8 +85,8 @@ pub(super) fn translate<'a>(
     }
 }
 
-/// Returns the value of `fallback` for the last argument; `None` if it has a variable without a counterpart. The query
-/// of the request follows that of the target by itself.
+/// Returns the value of `fallback` for the last argument; `None` if it has a variable without a counterpart. RockNet
+/// appends the query of the request by itself, so variables such as `$args` are removed from the end.
 fn fallback(last: &str) -> Option<String> {
     let ends = [
         "$is_args$args",

@@ -106,7 +106,8 @@ pub(super) struct Target {
     pub is_group: bool,
 }
 
-/// Returns the target of `proxy_pass`; `None` if its URL has variables, or a scheme other than `http` and `https`.
+/// Returns the target of `proxy_pass` or `grpc_pass`; `None` if its URL has variables, or a scheme other than `http`
+/// and `https`. The caller has replaced `grpc` by `http`, and `grpcs` by `https`.
 pub(super) fn target(url: &str, upstreams: &Upstreams) -> Option<Target> {
     let (scheme, rest) = url.split_once("://")?;
     if url.contains('$') || !matches!(scheme, "http" | "https") {
@@ -213,10 +214,11 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             ) => {
                 notes.unneeded(directive, "RockNet selects this itself");
             }
+            // `mirror::resolve` has replaced the path of a location by the URL of its `proxy_pass`.
             ("mirror", [url]) if url.contains("://") => proxy.set("mirror", Value::text(*url)),
             ("mirror", _) => {
-                let message =
-                    "the location that it names has no `internal` with a constant `proxy_pass`: write `proxy.mirror`";
+                let message = "the location that it names needs both `internal` and a constant `proxy_pass`: write \
+                               `proxy.mirror`";
                 notes.skip(directive, message);
             }
             ("proxy_ssl_verify", ["on"]) => {}

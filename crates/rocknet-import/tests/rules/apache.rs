@@ -330,6 +330,8 @@ fn exceptions_are_at_most_those_of_apache() {
     ] {
         let import = translated(&format!("RewriteEngine On\n{guard}\n{closed}\n"));
         assert_eq!(rules(&import), [format!("unless = {unless}; respond = 403")], "{guard}");
+        // The exception is needed, and has nothing to do with files.
+        assert!(!has_note(&import, "existing files"), "{guard}: {:?}", import.notes);
     }
     // `L` of a host does not end the rules of its folders, and `END` does.
     let folder = "<Directory /srv>\nRewriteRule ^a/secret - [F]\n</Directory>";

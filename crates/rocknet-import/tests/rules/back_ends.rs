@@ -76,8 +76,8 @@ fn grpc_needs_no_scheme() {
     assert!(!is_any_weakened(&import), "{:?}", import.notes);
     for (directive, message) in [
         ("grpc_pass $app;", "the address has variables"),
-        ("proxy_pass 127.0.0.1:3000;", "the address has another form"),
-        ("proxy_pass ftp://127.0.0.1;", "the address has another form"),
+        ("proxy_pass 127.0.0.1:3000;", "the address is not a URL"),
+        ("proxy_pass ftp://127.0.0.1;", "the address is not a URL"),
     ] {
         let import = translated_nginx(&format!("location / {{ {directive} }}"));
         has(&import, "deny = \"all\"");

@@ -82,6 +82,24 @@ fn a_response_to_every_path_becomes_a_rule_unless_it_would_hide_others() {
 }
 
 #[test]
+fn hidden_names_apply_to_files_and_folders() {
+    let hidden = |names: &str| {
+        let text = format!("a.test {{\nroot * /srv\nfile_server {{\nhide {names}\n}}\n}}\n");
+        rules(&import(Language::Caddy, "Caddyfile", &text).unwrap())
+    };
+    let all = hidden("build.old *.bak");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(
+        all[0].starts_with("path = ['*/build.old', '*/build.old/*', '*/build.old/*/*', "),
+        "{all:?}"
+    );
+    assert!(all[0].ends_with("'*.bak']; respond = 404; resolved = true"), "{all:?}");
+    // Each name has eight patterns, and a condition has at most 64.
+    assert_eq!(hidden("a b c d e f g h").len(), 1);
+    assert_eq!(hidden("a b c d e f g h i").len(), 2);
+}
+
+#[test]
 fn refusals_apply_to_rewritten_paths() {
     let import = translated("respond /secret/* 403\nrewrite /a /secret/a");
     assert_eq!(

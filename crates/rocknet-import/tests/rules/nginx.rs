@@ -17,6 +17,8 @@ fn rewrites_in_locations_are_limited_to_them() {
         rules(&import),
         ["unless = { path = '/static/*' }; rewrite = '/index.html'"]
     );
+    let import = translated("location ~ ^/(a|b)/ { rewrite ^/(a|b|c)/ /y last; }");
+    assert_eq!(rules(&import), ["path = ['/a/*', '/b/*']; rewrite = '/y'"]);
     let import = translated("location /a/ { rewrite ^/b/([0-9]+)$ /c last; }");
     assert!(rules(&import).is_empty() && has_note(&import, "not limited to its location"));
     // The usual way to remove a prefix before an upstream.

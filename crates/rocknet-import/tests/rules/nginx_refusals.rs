@@ -178,6 +178,23 @@ fn refusals_in_a_location_of_scripts_are_noted() {
 }
 
 #[test]
+fn no_prefix_opens_a_path_of_an_expression() {
+    // RockNet prefers the route of the prefix, so a rule refuses the other clients.
+    for expression in ["^/a/b[0-9]", "^/a/b[0-9]*", "/b[0-9]"] {
+        let import = translated(&format!(
+            "location ~ {expression} {{ allow 10.0.0.0/8; deny all; }} location /a/ {{ expires 1d; }}"
+        ));
+        let refuses = |rule: &String| rule.contains("unless = { client = '10.0.0.0/8' }; respond = 403");
+        assert!(rules(&import).iter().any(refuses), "{expression}: {}", import.toml);
+        assert!(!is_any_weakened(&import), "{expression}: {:?}", import.notes);
+    }
+    // Passwords have no such rule, so a note names the prefix.
+    let import =
+        translated("location ~ ^/a/b[0-9] { auth_basic x; auth_basic_user_file /u; } location /a/ { expires 1d; }");
+    assert!(is_any_weakened(&import), "{:?}", import.notes);
+}
+
+#[test]
 fn no_later_location_opens_a_path_of_an_earlier_expression() {
     let admin = "location ~ ^/admin { allow 10.0.0.0/8; deny all; }";
     // Locations, and the pattern of the route that could take precedence. A rule refuses the other clients, or the

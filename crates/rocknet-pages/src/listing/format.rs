@@ -61,12 +61,14 @@ impl UtcDateTime {
         // of year 0. A whole cycle of 400 years is added so that January and February of year 0 do not become negative.
         let shifted = days - 60 + CYCLE_DAYS;
         let (cycle, day_of_cycle) = (shifted / CYCLE_DAYS, shifted % CYCLE_DAYS);
-        // Subtracts the leap days up to and including this day, so that each year counts 365 days: one leap day every 4
-        // years, except every 100 years, but again every 400 years. Each divisor is the number of days in such a period
-        // without a leap day at its end. That leap day itself must already be subtracted.
-        let year_of_cycle =
-            (day_of_cycle - day_of_cycle / 1_460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
-        let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+        // `min` keeps the leap day at the end of the cycle in the last of its 4 centuries.
+        let century = (day_of_cycle / CENTURY_DAYS).min(3);
+        let day_of_century = day_of_cycle - century * CENTURY_DAYS;
+        let (period, day_of_period) = (day_of_century / FOUR_YEARS_DAYS, day_of_century % FOUR_YEARS_DAYS);
+        // `min` keeps the leap day at the end of the period in the last of its 4 years.
+        let year_of_period = (day_of_period / 365).min(3);
+        let day_of_year = day_of_period - 365 * year_of_period;
+        let year_of_cycle = 100 * century + 4 * period + year_of_period;
         // From March on, the lengths of months repeat as 31, 30, 31, 30 and 31 days, so five months have 153 days.
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
@@ -116,6 +118,10 @@ const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const DAY: i64 = 86_400;
 /// Number of days in 400 years, after which the Gregorian calendar repeats.
 const CYCLE_DAYS: i64 = 146_097;
+/// Number of days in 100 years without a leap day at their end.
+const CENTURY_DAYS: i64 = 36_524;
+/// Number of days in 4 years with a leap day at their end.
+const FOUR_YEARS_DAYS: i64 = 1_461;
 /// 0000-01-01T00:00:00Z as a Unix time.
 const YEAR_0: i64 = -62_167_219_200;
 /// 9999-12-31T23:59:59Z as a Unix time.

@@ -19,9 +19,10 @@ pub(crate) struct WindowExceeded;
 /// TLS record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Smallest payload in bytes of a DATA frame that refunds WINDOW_UPDATE frames to the flood budget although a window
-/// has cut it short. Even a client with small windows has no reason to grant less at a time. A client that does so
-/// makes the server send many frames.
+/// Minimum payload in bytes with which a DATA frame, cut short by a window, still permits WINDOW_UPDATE frames. The
+/// number of these frames from a client is limited (flood budget), and each DATA frame that is sent permits some more.
+/// Even a client with small windows has no reason to grant fewer bytes in one update. A client that does so makes the
+/// server send many frames.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
 /// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
@@ -54,14 +55,15 @@ impl SendWindow {
         self.size.max(0) as u64
     }
 
-    /// Returns whether the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
+    /// Returns true if the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
     /// largest window but at least 16 bytes. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4).
     /// More than half of the largest window is not required, because a peer with a small window may grant more only
     /// once all of the window is used up.
     ///
-    /// For the same reason, a rest of the window is admitted if it makes a useful frame together with the bytes sent
-    /// since the window was last used up. The other window may have cut the frame before it. The number of small frames
-    /// remains bounded by the number of bytes, because each of them uses up a window.
+    /// For the same reason, a smaller frame is admitted if it would be useful together with the bytes sent since the
+    /// window was last used up. Such a frame occurs, for instance, if few bytes are left in the window of a stream,
+    /// because the window of the connection has cut the previous frame short. The number of small frames remains
+    /// bounded by the number of bytes, because each of them uses up a window.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_admit_a_small_rest_of_a_useful_size() {
+    fn windows_admit_the_last_bytes_of_a_useful_size() {
         let mut window = SendWindow::new(600);
         for sent in [250, 349] {
             window.consume(sent);

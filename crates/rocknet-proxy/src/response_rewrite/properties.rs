@@ -87,7 +87,9 @@ fn all_rewrites() -> [ResponseRewrite; 2] {
 fn origins() -> [Origin<'static>; 4] {
     let origin = |prefix: Option<&'static str>, announced_prefix, is_secure| Origin {
         upstream: Some("10.0.0.2:3000"),
-        configured_host: Some("evil.test").filter(|_| prefix.is_none()),
+        // Without a prefix, `evil.test` is a name of the upstream, by its configured `Host`. With a prefix, it is a
+        // host that has nothing to do with the upstream.
+        configured_host: prefix.is_none().then_some("evil.test"),
         public_hosts: [b"www.example.com", b""],
         is_secure,
         target: (b"/x", None),
@@ -117,8 +119,8 @@ proptest! {
                 };
                 let is_control = |char: char| char.is_control() && char != '\t';
                 prop_assert!(!new.contains(is_control), "{name}: {new:?}");
-                // An address that is public already stays. A pair may match the path that an address of the upstream
-                // became.
+                // A second rewriting changes nothing. Redirects with pairs are an exception: `http://10.0.0.2:3000/x`
+                // becomes `/x`, and then the pair for all paths makes it `/two/x`.
                 if rewrite.redirects.pairs.is_empty() || name == "Set-Cookie" {
                     let again = rewrite.rewritten(name, &new, &origin).unwrap_or_else(|| new.clone());
                     prop_assert_eq!(&again, &new, "{}: {:?}", name, value);

@@ -12,7 +12,8 @@ const CLIENT_PREFIX: u8 = 64;
 ///
 /// # Errors
 ///
-/// The error names the text, or a network that contains every address.
+/// Fails if the text is not an address or network, or if the network contains every address or every IPv4 address. The
+/// message quotes the text.
 pub fn parse(text: &str) -> Result<Network, String> {
     let shown = || rocknet_control::text::sanitized(text, 64);
     let invalid = || {
@@ -32,14 +33,15 @@ pub fn parse(text: &str) -> Result<Network, String> {
     if length > bits {
         return Err(invalid());
     }
+    let too_large = |all: &str| format!("\"{}\" contains every {all}", shown());
     if length == 0 {
-        return Err(format!("\"{}\" contains every address", shown()));
+        return Err(too_large("address"));
     }
     // An IPv4-mapped address is compared as the IPv4 address. With a prefix of at most 96 bits, its network contains
     // every IPv4 address, so it is refused.
     let (ip, length) = match (ip.to_canonical(), length.checked_sub(96)) {
         (mapped @ IpAddr::V4(_), Some(length)) if bits == 128 && length > 0 => (mapped, length),
-        (IpAddr::V4(_), _) if bits == 128 => return Err(invalid()),
+        (IpAddr::V4(_), _) if bits == 128 => return Err(too_large("IPv4 address")),
         (ip, _) => (ip, length),
     };
     let ip = match ip {
@@ -68,7 +70,7 @@ pub fn client_of(network: Network) -> Option<u128> {
 pub fn first_address(network: Network) -> IpAddr {
     match network {
         Network::Ip { ip, .. } => ip,
-        // Unix sockets have no address. No ban is for them, because `parse` never returns this value.
+        // Unix sockets have no address. Bans never have this value, because `parse` does not return it.
         Network::Unix => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     }
 }
@@ -108,19 +110,17 @@ mod tests {
             assert_eq!(text(network), expected, "{written}");
             assert_eq!(client_of(network).map(client_text).as_deref(), client, "{written}");
         }
-        for written in [
-            "",
-            "a",
-            "192.0.2.7/33",
-            "192.0.2.7/",
-            "192.0.2.7/+8",
-            "0.0.0.0/0",
-            "::/0",
-            "::ffff:0:0/96",
-            "::1/129",
-            "unix",
+        for written in ["", "a", "192.0.2.7/33", "192.0.2.7/", "192.0.2.7/+8", "::1/129", "unix"] {
+            let error = parse(written).expect_err(written);
+            assert!(error.contains("is not an address or network"), "{error}");
+        }
+        for (written, all) in [
+            ("0.0.0.0/0", "every address"),
+            ("::/0", "every address"),
+            ("::ffff:0:0/96", "every IPv4 address"),
         ] {
-            assert!(parse(written).is_err(), "{written}");
+            let error = parse(written).expect_err(written);
+            assert_eq!(error, format!("\"{written}\" contains {all}"));
         }
     }
 }

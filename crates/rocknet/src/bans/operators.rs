@@ -29,7 +29,7 @@ impl Bans {
             ));
         }
         let now = unix_s();
-        // A server without `[ban]` has no thread that takes them.
+        // Adds the bans that an old process has passed on after an upgrade. Without `[ban]`, no thread does this.
         self.take_passed(now);
         let until = match time.unwrap_or_else(|| rules.default_time()) {
             Duration::ZERO => FOREVER,
@@ -54,7 +54,7 @@ impl Bans {
                 added.retain(|other| other.is_active(now) && other.network != network);
                 if added.len() >= MAX_ADDED {
                     return Err(format!(
-                        "{MAX_ADDED} networks are banned already; write further ones to a file of `ban.files`"
+                        "{MAX_ADDED} networks are banned already; write more networks to a file of `ban.files`"
                     ));
                 }
                 let since = now;

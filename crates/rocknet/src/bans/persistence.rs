@@ -28,12 +28,12 @@ impl Bans {
         if active > 0 {
             tracing::info!("{active} bans continue");
         }
-        // From now on, the thread looks for bans that a predecessor passes.
+        // From now on, the keeper thread looks for bans that a predecessor passes.
         self.wake_keeper();
     }
 
-    /// Adds bans of a file. A longer ban of a client, and any ban of a network, takes precedence. Returns the number of
-    /// the bans added.
+    /// Adds bans of a file. If a client is banned already, the ban that ends later is kept. If a network is banned
+    /// already, its ban is kept, however long that of the file is. Returns the number of bans added.
     fn insert_stored(&self, stored: Stored, now: u64) -> usize {
         let clients = stored.clients.into_iter();
         let clients = clients
@@ -97,7 +97,7 @@ impl Bans {
         self.wake_keeper();
     }
 
-    /// Passes further bans to the process that has taken over.
+    /// Begins to pass new bans to the process that has taken over.
     pub fn begin_passing(&self) {
         if let Some(store) = &mut *lock(&self.store) {
             store.begin_passing();
@@ -106,7 +106,7 @@ impl Bans {
         self.wake_keeper();
     }
 
-    /// Notes that the store lacks a new ban. `add` adds the ban to those that are unwritten.
+    /// Notes that the store lacks a new ban. `add` adds the ban to the unwritten ones.
     pub(super) fn changed(&self, add: impl FnOnce(&mut Stored)) {
         let mut unwritten = lock(&self.unwritten);
         // The bound matters if there is no store, or if the store cannot be written.

@@ -8,7 +8,7 @@ use rocknet_limit::bans::FOREVER;
 use super::offence::Offence;
 use super::{Bans, address, lock, unix_s};
 
-/// Maximum number of bans in a reply, which has a few megabytes then.
+/// Maximum number of bans in a reply, which then has a few megabytes.
 const MAX_LISTED: usize = 10_000;
 
 /// Maximum number of offenders in a reply: more than an operator looks through.
@@ -17,9 +17,9 @@ const MAX_OFFENDERS: usize = 32;
 /// Counters of bans for the metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BanCounters {
-    /// Bans of clients and of networks that operators have added.
+    /// Clients that are banned now, and networks that operators have banned.
     pub active: u64,
-    /// Addresses and networks of files.
+    /// Addresses and networks in list files.
     pub listed: u64,
     /// Bans since the start by kind of offence.
     pub by_offence: Vec<(&'static str, u64)>,
@@ -89,7 +89,7 @@ impl Bans {
         worst.into_iter().map(summary).collect()
     }
 
-    /// Returns the number of bans that last, without those of files.
+    /// Returns the number of bans that apply now, without the entries of list files.
     pub fn active(&self) -> u64 {
         let now = unix_s();
         let added = lock(&self.added).iter().filter(|added| added.is_active(now)).count();

@@ -25,11 +25,13 @@ pub struct Rules {
 /// Rate of offences.
 #[derive(Debug, Clone, Copy)]
 pub struct ActiveRate {
-    /// Rate of the offences before the one that leads to a ban; `None` if the first one does.
+    /// Rate of the offences that have no consequence: one less than configured. The next offence leads to a ban. `None`
+    /// if the first offence does.
     pub admitted: Option<Rate>,
-    /// Rate of the offences up to the one that leads to a ban.
+    /// Rate as configured, which includes the offence that leads to a ban. It limits the logins in progress, because
+    /// all of them may fail.
     pub up_to_ban: Rate,
-    /// The rate as configured.
+    /// Number of offences and time as configured, for texts.
     written: OffenceRate,
 }
 
@@ -61,7 +63,7 @@ impl Rules {
         self.ban.as_ref().zip(self.rates[offence as usize].as_ref())
     }
 
-    /// Returns true if bans that offences have led to apply.
+    /// Returns true if bans for offences are in effect; false without `[ban]` and with `dry_run`.
     pub fn bans_offenders(&self) -> bool {
         self.ban.as_ref().is_some_and(|ban| !ban.dry_run)
     }

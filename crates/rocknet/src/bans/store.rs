@@ -73,7 +73,7 @@ impl Store {
                 ban_file::parse(&text)
             }
             Err(error) => {
-                // The next write would replace it.
+                // The next write would replace the unreadable file, so it gets another name.
                 let kept = store.path().with_extension("unreadable");
                 let renamed = match fs::rename(store.path(), &kept) {
                     Ok(()) => format!("it was renamed to {}", kept.display()),
@@ -153,7 +153,8 @@ impl Store {
         self.write_as_owner(clients, networks)
     }
 
-    /// Writes bans. The caller holds the lock. Returns false after an error, which is logged.
+    /// Writes bans. The caller holds the lock. Returns false after an error, which is logged
+    /// if the next start would not restore these bans.
     fn write_as_owner(&mut self, clients: &[ClientBan], networks: &[AddedNetwork]) -> bool {
         let text = ban_file::render(&self.own_name, clients, networks);
         match self.storage.write(FILE, text.as_bytes(), Access::Owner) {
@@ -163,12 +164,13 @@ impl Store {
                 true
             }
             Err(error) => {
-                if !(clients.is_empty() && networks.is_empty()) {
-                    self.fail(
-                        FILE,
-                        &format!("cannot be written, so a restart lifts the bans: {error}"),
-                    );
-                }
+                let effect = match clients.is_empty() && networks.is_empty() {
+                    false => "a restart lifts the bans",
+                    true if self.path().exists() => "lifted bans apply again after a restart",
+                    // Nothing is lost.
+                    true => return false,
+                };
+                self.fail(FILE, &format!("cannot be written, so {effect}: {error}"));
                 false
             }
         }
@@ -212,9 +214,9 @@ impl Store {
 
     /// Returns the name of the process that owns the file; empty if there is no file.
     fn owner(&self) -> String {
-        /// Maximum length of the first line in bytes.
+        /// Number of bytes that contain the first line. `read` truncates a longer file to this length.
         const MAX_FIRST_LINE: u64 = 256;
-        // A file that cannot be read is replaced.
+        // A file that cannot be read has no owner, so it is replaced.
         let text = ban_file::read(&self.path(), MAX_FIRST_LINE).unwrap_or_default();
         ban_file::writer(&text).to_owned()
     }
@@ -321,8 +323,8 @@ mod tests {
         assert_eq!(loaded, first);
         assert!(new.has_predecessor() && !old.has_predecessor());
         assert_eq!(new.take_passed(), none);
-        // Before the upgrade is complete, the old process finds another owner, which all processes of this test seem to
-        // be: it has the ID 1.
+        // Before the upgrade is complete, the old process finds another owner. All stores of this test have the same
+        // process ID, so none of them is another owner. The file therefore names process 1.
         let own = fs::read_to_string(folder.path().join(FILE)).unwrap();
         change_owner(folder.path(), RUNNING);
         let second = part(&all.clients[1..2], &all.networks);

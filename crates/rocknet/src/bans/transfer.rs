@@ -8,12 +8,14 @@ use rocknet_limit::transfer::{Transfer, TransferWriter, TransferredBucket};
 use super::offence::Offence;
 use super::{Bans, lock, unix_s};
 
-/// Kind of the sections with the offences of one kind. Their name is that of the rate that leads to a ban.
+/// Section kind for the tables of offences. There is a section for each [`Offence`], named after the rate that leads to
+/// a ban: `not_found 30/60000000000ns` for 30 offences in a minute.
 /// The kinds 1 and 5 belong to `limits/transfer.rs` and `limit_transfer.rs`.
 const OFFENCES: u32 = 2;
-/// Kind of the section with the logins that have begun, with the same name as that of failed logins.
+/// Section kind for the table of logins that have not succeeded, which includes logins in progress: until a login
+/// succeeds, it counts as failed. This section has the same name as the section of [`OFFENCES`] for failed logins.
 const LOGINS: u32 = 3;
-/// Kind of the section with the clients that have the most offences. Its name lists the kinds of offences.
+/// Section kind for the clients with the most offences. The name of this section lists the names of all [`Offence`]s.
 const OFFENDERS: u32 = 4;
 
 /// Offences of one client in the list of offenders.
@@ -43,8 +45,8 @@ impl Bans {
         });
     }
 
-    /// Adopts the offences that a predecessor has counted. Those of a kind whose rate has changed are left out. Returns
-    /// the number of entries.
+    /// Adopts the offences that a predecessor has counted, except those whose rate has another name now, because it has
+    /// changed. Returns the number of adopted entries.
     pub fn adopt(&self, transfer: &Transfer<'_>) -> usize {
         let (now, mut adopted) = (self.elapsed(), 0);
         for (kind, table, name, capacity) in self.tables() {

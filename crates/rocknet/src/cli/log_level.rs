@@ -33,7 +33,8 @@ pub fn levels(log: &ErrorLog) -> LogLevel {
     }
 }
 
-/// Changes a level until the next reload.
+/// Changes the general level, or the level of a module, until the next reload. A module without a level in the change
+/// loses its own.
 ///
 /// # Errors
 ///
@@ -43,7 +44,7 @@ pub fn change(log: &ErrorLog, change: &LogLevelChange) -> Result<(), ApiError> {
     match (&change.module, change.level) {
         (None, Some(level)) => {
             log.set_level(to_model(level));
-            tracing::info!("the log level of all other modules is {level} until the next reload");
+            tracing::info!("the log level is {level} until the next reload, except for modules with their own level");
         }
         (Some(module), Some(level)) => {
             check(module)?;
@@ -56,7 +57,7 @@ pub fn change(log: &ErrorLog, change: &LogLevelChange) -> Result<(), ApiError> {
             if !log.remove_module_level(module) {
                 return Err(ApiError::new(404, format!("{module} has no level of its own")));
             }
-            tracing::info!("{module} has the log level of all other modules again");
+            tracing::info!("{module} no longer has a log level of its own");
         }
         (None, None) => return Err(ApiError::new(400, "`level` is missing")),
     }

@@ -50,7 +50,8 @@ pub struct MainLoop {
     pub start_settings: StartSettings,
     /// Error log, whose level the control API reads and sets. `Some` once the server has started.
     pub error_log: Option<ErrorLog>,
-    /// Servers of the control API. The caller of [`MainLoop::run`] stops them.
+    /// Servers of the control API. They are stopped by `hand_over` after an upgrade, and otherwise by the caller of
+    /// [`MainLoop::run`].
     pub control: Rc<RefCell<ControlServers>>,
     /// Notifications to the service manager.
     pub notifier: Notifier,
@@ -314,6 +315,7 @@ impl MainLoop {
         // `&[]`: the workers of all addresses read their UDP sockets again.
         server.receive_quic(true, &[]);
         server.certificates().sessions.open();
+        // The prepared process may have become the owner of the file of bans. This process writes the file again.
         server.registries().bans.take_back();
     }
 

@@ -1,4 +1,4 @@
-//! Start of a server in the foreground: signals, privileges and the start-up block.
+//! Start of a server in the foreground: signals, privileges, and the text with the URLs of the sites.
 
 mod hooks;
 mod messages;
@@ -256,8 +256,9 @@ impl RunningServer {
         };
         let registries = Arc::clone(server.registries());
         let served = runtime.block_on(main_loop.run(server, events));
-        // An immediate stop does not wait for clients of the API. Requests that are left get 503, because the main loop
-        // has ended.
+        // `Ok`: the main loop has ended after an orderly stop. Stopping the control API waits for its requests in
+        // progress, and those that the main loop has not processed get 503. After an immediate stop (`Err`), the
+        // process does not wait for them.
         if served.is_ok()
             && let Ok(control) = Rc::try_unwrap(control)
         {

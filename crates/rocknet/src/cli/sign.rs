@@ -84,19 +84,26 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let without_fragment = written.split('#').next().unwrap_or_default();
     if !without_fragment.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(failed(&"write other characters as in a browser: %20 for a space"));
+        return Err(failed(
+            &"percent-encode spaces and characters outside of ASCII: %20 for a space",
+        ));
     }
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if options.method.is_empty() || !options.method.bytes().all(is_token) {
         return Err(failed(&format_args!("{:?} is not a method", options.method)));
     }
     if options.expires.is_zero() {
-        return Err(failed(&"a signature has an end: --expires 365d"));
+        // `parse_duration` returns zero for `forever` alone.
+        return Err(failed(
+            &"a signed URL cannot be valid forever: write a time, such as --expires 365d",
+        ));
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let expires = now.as_secs().saturating_add(options.expires.as_secs());
     if expires > MAX_EXPIRES {
-        return Err(failed(&"the end is too far away: --expires 365d"));
+        return Err(failed(
+            &"the URL would expire too late: write a shorter time, such as --expires 365d",
+        ));
     }
     let keys = keys(options, &url)?;
     let terms = Terms {

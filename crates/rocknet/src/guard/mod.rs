@@ -72,7 +72,8 @@ pub fn of_route(route: &GuardRoute<'_>) -> Result<Guards, Box<dyn Error>> {
         let needed = entries.iter().filter(|entry| (entry.is_needed)(route.settings));
         needed.map(|entry| (entry.make)(route)).collect()
     };
-    // The anonymity guard is the first, so that it removes no field that an authority adds.
+    // The anonymity guard removes fields such as `Remote-User` that a client has sent to appear as a user. It is the
+    // first, so that it does not remove such a field of an authorization service (`auth = { forward = "…" }`).
     let mut guards: Vec<_> = route.anonymity.cloned().into_iter().collect();
     guards.extend(needed(EARLY_GUARDS)?);
     guards.extend(route.login_endpoints.cloned());

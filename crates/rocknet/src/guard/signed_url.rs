@@ -28,8 +28,8 @@ struct SignedUrlGuard {
     counters: Arc<OutcomeCounters<SignedUrlOutcome>>,
 }
 
-/// Target of a request as received, kept for the guards of further routes, which get the request without its
-/// signature.
+/// Target of a request as received, with the signature. It is kept for the guards of further routes, such as that of an
+/// index file, because these guards get the request without the signature.
 struct ReceivedTarget(Box<[u8]>);
 
 /// Creates the verification of the URLs of a route.
@@ -45,7 +45,7 @@ impl Authenticator for SignedUrlGuard {
     }
 
     fn anonymous(&self, context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
-        SignedUrlGuard::without_signature(context, admitted)
+        SignedUrlGuard::removing_signature(context, admitted)
     }
 }
 
@@ -94,7 +94,7 @@ impl SignedUrlGuard {
                 if received.is_none() {
                     context.held.keep(ReceivedTarget(target.into()));
                 }
-                let admitted = SignedUrlGuard::without_signature(context, Admitted::default());
+                let admitted = SignedUrlGuard::removing_signature(context, Admitted::default());
                 (SignedUrlOutcome::Admitted, Ok(admitted))
             }
             // 410 lets an error page of the route state that the link has expired. It is no offence, because a gallery
@@ -111,8 +111,9 @@ impl SignedUrlGuard {
         }
     }
 
-    /// Returns the admission of a request whose signature, if it has one, is removed.
-    fn without_signature(context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
+    /// Returns an admission whose [`Identity`] contains the signature of the URL, if there is one. The pipeline then
+    /// removes the signature from the request before handlers, rules and caches get it.
+    fn removing_signature(context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         let target = origin_target(context.request);
         let (_, query) = split_target(&target);
         let signature = query.and_then(split_parameter).map(|(_, value)| Identity {

@@ -321,8 +321,8 @@ impl<L: Link> ConnectionCore<L> {
 /// window in ticks. The result is unused for waits without a rate window.
 pub fn rate_window(config: &WorkerConfig, wait: Wait) -> (u64, u32) {
     match wait {
-        Wait::RequestBody => config.receive_window(),
-        _ => config.send_window(),
+        Wait::RequestBody => config.receive_rate_window(),
+        _ => config.send_rate_window(),
     }
 }
 

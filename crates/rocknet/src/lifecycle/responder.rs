@@ -68,9 +68,9 @@ pub trait Responder: PipelineIo {
     /// Returns the result of the last [`PipelineIo::send`].
     fn prepared_result(&mut self) -> &mut PreparedResult;
 
-    /// Keeps the values of a request, such as its permits, until the link has taken its response. Called once the
-    /// response is complete. A version without an implementation queues only a bounded part of a body at a time, so
-    /// that its exchanges do not end much earlier.
+    /// Keeps the values of a request, such as its permits, until its queued response has been sent. Called once the
+    /// whole response is queued. HTTP/2 and HTTP/3 need no implementation: they queue only a bounded part of a body at
+    /// a time, so a request does not release its permits much before its response has been sent.
     fn keep_until_sent(&mut self, _held: &Rc<Held>) {}
 
     /// Cancels the pushes promised with a response that will not be sent.

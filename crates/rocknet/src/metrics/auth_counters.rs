@@ -71,7 +71,7 @@ pub enum LoginOutcome {
     Completed,
     /// A callback belongs to no login of the browser, or the login is refused with a status of 400 to 499.
     Failed,
-    /// The provider does not work, its response is invalid, or the login fails for another reason of a server.
+    /// The provider cannot be reached, its response is invalid, or an internal error of this server ends the login.
     Error,
 }
 

@@ -137,9 +137,9 @@ impl CookieKeys {
     }
 }
 
-/// Reads the stored keys. If the newest one is too old, it is replaced. If there are no keys, or if they are damaged,
-/// new ones are stored. `next`: ring whose newest key is stored then; `None`: a new key. `None` if the system has no
-/// random numbers.
+/// Reads the stored keys. If the newest one is too old, the newest key of `next` is added and stored. If there are no
+/// keys, or if they are damaged, `next` itself is stored. Without `next`, the new key is random. Returns `None` if the
+/// system has no random numbers.
 fn load(storage: &FileStorage, next: Option<&Arc<KeyRing>>, now: u64) -> std::io::Result<Option<Arc<KeyRing>>> {
     let stored = storage.read(ITEM)?;
     let ring = stored.as_deref().and_then(KeyRing::parse);

@@ -276,8 +276,9 @@ pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 /// Counts a request that all guards admit, and returns the user whom they have authenticated, if any. Returns the outer
-/// `None`, and counts nothing, if a guard has to wait or does not admit the request, or if there is a user although
-/// `may_have_user` is false. `ends_at_once`: result of `PipelineIo::ends_at_once` for a request without a user.
+/// `None` if a guard has to wait or does not admit the request, or if there is a user although `may_have_user` is
+/// false. The request is then counted nowhere. `ends_at_once`: result of `PipelineIo::ends_at_once` for a request
+/// without a user.
 fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -289,8 +290,8 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     let mut user: Option<Arc<str>> = None;
     let mut remaining = guards.iter();
     loop {
-        // Guards that follow one another without a new user share their context, because making one costs as much as
-        // a limit.
+        // All guards up to the next one that finds a user share a context, because building a context costs as much as
+        // the check of a limit (`guard/limit.rs`).
         let found = with_context(worker, incoming, route, user.as_deref(), incoming.held, |context| {
             for guard in remaining.by_ref() {
                 if let Some(found) = guard.admit_cached(context)? {
@@ -304,7 +305,7 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
             Some(Some(found)) if may_have_user => user = Some(found),
             Some(None) => return Some(user),
             Some(Some(_)) | None => {
-                // Guards may have counted the request before another one refused it.
+                // `count_in_all` has taken back its counts, but not the permits that guards have put into `held`.
                 drop(incoming.held.take());
                 return None;
             }
@@ -312,8 +313,9 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     }
 }
 
-/// Counts a request for a path in the worker cache in all guards that count. If one of them refuses it, none has
-/// counted it, because the slow path counts it again. The caller then drops the values in `held`. `ends_at_once`: see
+/// Counts a request for a path in the worker cache in all guards that count. If one of them refuses the request, the
+/// guards before it take back their counts, because the slow path counts the request again, and the result is false.
+/// The caller then drops the permits that these guards have put into `held`. `ends_at_once`: see
 /// `PipelineIo::ends_at_once`.
 fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>, ends_at_once: bool) -> bool {
     let Some(first) = guards.iter().position(|guard| guard.counts()) else {

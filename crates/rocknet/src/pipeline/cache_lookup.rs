@@ -152,7 +152,8 @@ where
         },
         _ => None,
     };
-    // The entry can be sent from here on, so that an admitted request is counted once.
+    // Guards such as limits count a request when they admit it. From here on, the request no longer goes to the slow
+    // path, which would count it a second time.
     let user = match is_open {
         true => None,
         false => {

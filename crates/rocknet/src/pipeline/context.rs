@@ -54,8 +54,9 @@ pub struct RequestContext {
     pub request: Option<Rc<OwnedRequest>>,
     /// Request without the signature of its URL, if a guard of a further route (`further_routes.rs`) has verified it.
     pub admitted_request: OnceCell<Rc<OwnedRequest>>,
-    /// Context with which the request was started again after a wait; it has the request as admitted and the user. The
-    /// connection keeps only the context before the wait, which therefore refers to the later one.
+    /// Second context of a request that is started again, after a wait for a guard or for a lookup on disk. It has the
+    /// user, and the request in the form that the guards have admitted. The connection keeps only the first context,
+    /// and reaches the second one by this field.
     pub resumed: OnceCell<Rc<RequestContext>>,
     /// Login that was counted as failed until its response is known.
     pub login: Option<Rc<CountedLogin>>,
@@ -272,8 +273,7 @@ impl RequestContext {
         resumed.or_else(|| self.admitted_request.get().or(self.request.as_ref()))
     }
 
-    /// Calls `keep` with the values that guards keep, also those of the context with which the request was started
-    /// again.
+    /// Calls `keep` with the values that guards keep, in this context and in [`Self::resumed`].
     pub fn for_each_held(&self, mut keep: impl FnMut(&Rc<Held>)) {
         let mut next = Some(self);
         while let Some(context) = next {

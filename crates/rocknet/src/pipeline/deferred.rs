@@ -114,7 +114,8 @@ impl DeferredRequest {
             // The upstream gets this trace, so the span of the request belongs to it too.
             let _ = context.trace.set(trace.clone());
         }
-        // The handler can still find the user, or remove a signature, at a further route.
+        // The connection keeps the first context, which refers to the new one from here on. If the path leads to a file
+        // of another route, the guards of that route may later set the user there, or remove the signature of the URL.
         let _ = context.resumed.set(Rc::clone(&started.context));
         match started.state {
             ResponseState::Pending(pending) => RoutingResult::Handler(Box::new(pending)),

@@ -137,6 +137,8 @@ pub(super) async fn enter(
         context.set_user(admitted.user.clone());
         context.guards.borrow_mut().push(Arc::clone(guard));
         if let Some(identity) = &admitted.identity {
+            // A URL with its signature admits every client. The access log therefore gets the request without the
+            // signature, which `apply` removes.
             if identity.signature.is_some()
                 && let Some(request) = context.logged_request()
             {

@@ -110,8 +110,8 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
-        // Requests with fields of an identity are not admitted on this path. A client certificate without such fields
-        // is represented by `user` alone.
+        // Guards that identify clients by added header fields do not admit requests here. A client certificate without
+        // such fields is admitted; handlers recognize it by `user` and `tls`.
         is_personal: false,
         admit_to_script: None,
     })?;

@@ -29,8 +29,9 @@ pub struct IncomingRequest<'a, F> {
     pub local: Option<IpAddr>,
     /// Identifier of the request. A reference, so that all phases have the same one.
     pub id: &'a RequestId,
-    /// Values that guards keep until the end of a request that is served from the worker cache, such as permits of
-    /// limits. The context of the request takes them. A reference, so that a rewritten request has the same ones.
+    /// Values that guards keep for a request until its response is sent, such as permits of limits. Used only while the
+    /// request can be served from the worker cache. If a context is created for the request, it takes the values. A
+    /// reference, so that a rewritten request has the same ones.
     pub held: &'a Held,
     /// Login that was counted as failed until its response is known; empty for other requests.
     pub login: OnceCell<Rc<CountedLogin>>,

@@ -45,6 +45,8 @@ where
         return None;
     }
     let route = &ready.endpoint.route;
+    // True if the body is so short that one write usually sends the whole response. The exchange then ends before the
+    // worker continues, so limits on concurrent requests need not count it.
     let ends_at_once = io.ends_at_once(ready.heads.length);
     if !ready.guards.is_empty() && !admission::admit_ready(worker, incoming, route, &ready.guards, ends_at_once) {
         return None;
@@ -86,7 +88,8 @@ fn exchange<'a, F: Fn() -> Rc<OwnedRequest>>(
 pub(super) struct Origin {
     /// Route and handler.
     endpoint: Rc<CachedEndpoint>,
-    /// Guards that have to admit each request, each once; empty for a site without guards.
+    /// Guards that have to admit a request for this response, without duplicates. Empty if no route of the site has a
+    /// guard (`Route::is_unguarded`).
     guards: GuardList,
     /// Entry of the script in whose place the handler has responded. `None` if no script was looked up.
     script: Option<Arc<Entry>>,

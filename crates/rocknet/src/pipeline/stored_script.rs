@@ -51,7 +51,8 @@ where
         .tree
         .as_ref()
         .is_some_and(|tree| Arc::ptr_eq(tree, &cached.tree));
-    // A CGI program never has such an entry. It is also checked by other guards (`file_rules::enter_programs`).
+    // Paths of CGI programs are left out, because their requests pass additional checks
+    // (`file_rules::enter_programs`).
     if !is_own || path != &*cached.path || cached.tree.is_program(&resolved.path) {
         return None;
     }

@@ -30,7 +30,8 @@ impl Server {
 
     /// Returns the current state and counters of the server.
     pub fn status(&self) -> Status {
-        // Without this check, the end of an older process could go unnoticed until the next reload.
+        // After an upgrade, this process passes QUIC datagrams to older processes through channels (relays). Without
+        // this call, a channel to a process that has ended could stay open until the next reload.
         self.close_ended_relays();
         let bound = self.listeners();
         let state = self.state();

@@ -95,14 +95,14 @@ impl WorkerConfig {
 
     /// Returns the minimum number of request-body bytes that a client must send in each rate window, and the length of
     /// the window in ticks.
-    pub fn receive_window(&self) -> (u64, u32) {
+    pub fn receive_rate_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         (bytes_in(limits.body_rate, limits.body_idle), self.ticks.body)
     }
 
     /// Returns the minimum number of response bytes that a client must receive in each rate window, and the length of
     /// the window in ticks.
-    pub fn send_window(&self) -> (u64, u32) {
+    pub fn send_rate_window(&self) -> (u64, u32) {
         let limits = &self.snapshot.config.limits;
         // `body_rate` is the minimum rate of request bodies and of responses.
         (bytes_in(limits.body_rate, limits.send_stall), self.ticks.send)

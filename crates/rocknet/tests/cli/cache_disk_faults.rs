@@ -98,7 +98,7 @@ fn a_disk_that_is_full_at_start_is_reported_once() {
     // The responses are newer than those that an earlier process may have left there.
     let others = lines_until_stop(server);
     assert!(
-        others.len() == 1 && others[0].contains("at the end of the server"),
+        others.len() == 1 && others[0].contains("before the server stopped"),
         "{others:?}"
     );
 }

@@ -260,7 +260,7 @@ impl OldProcess {
         buffer[..message.expect("an open channel").size].to_vec()
     }
 
-    /// Lets the successor serve, and returns its log up to then. Its limits have to begin again.
+    /// Lets the successor serve, and returns its log up to then. Its limits have to begin at 0.
     fn finish(self) -> String {
         self.send(b"go", None);
         assert_eq!(self.receive(), b"ready");
@@ -273,7 +273,7 @@ impl OldProcess {
 
 #[test]
 fn a_transfer_that_cannot_be_used_does_not_stop_an_upgrade() {
-    const LOGGED: &str = "clients begin again at limits";
+    const LOGGED: &str = "the counts of all limits begin at 0";
     let secrets = [7; 48];
     let seed = |byte| KeySeed::new(&[byte; KeySeed::SIZE]);
     let transfer = |seed: &KeySeed, clock| TransferWriter::new(seed, clock).finish();
@@ -317,6 +317,6 @@ fn predecessors_of_other_versions_are_replaced() {
             old.send(message.as_bytes(), Some(file.as_fd()));
         }
         let log = old.finish();
-        assert!(!log.contains("begin again") && !log.contains("continue:"), "{log}");
+        assert!(!log.contains("begin at 0") && !log.contains("continue:"), "{log}");
     }
 }

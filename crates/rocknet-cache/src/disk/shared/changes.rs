@@ -19,10 +19,12 @@ impl Shared {
         self.remove_locked(log, key);
     }
 
+    /// Does the work of [`Shared::remove`] with the locked log.
     pub fn remove_locked(&self, mut log: MutexGuard<'_, Log>, key: &[u8]) {
         match log.phase {
             Phase::Opening => log.early.remove(self.hash_of(key), key),
             Phase::Open => {
+                // The hash is known while the log is open.
                 if self
                     .hash_of(key)
                     .is_some_and(|hash| self.append_removal(&mut log, hash))
@@ -30,6 +32,7 @@ impl Shared {
                     self.after_change(log);
                 }
             }
+            // The change cannot be recorded any more.
             Phase::Closed => log.is_late = true,
         }
     }
@@ -43,7 +46,7 @@ impl Shared {
         is_removed
     }
 
-    /// Notes the URL of a response that was appended, if a template has made its key.
+    /// Notes the URL of a response that was appended. `url`: `None` unless a template has made the key of the response.
     pub fn note_url(&self, entry: &Entry, url: Option<&[u8]>) {
         if let Some(hash) = url.and_then(|url| self.hash_of(url)) {
             self.index.sites.read().of(entry).urls.note_response(hash);
@@ -117,7 +120,8 @@ impl Shared {
         self.wake.notify_one();
     }
 
-    /// Applies a purge to all responses before its position.
+    /// Applies a purge to all responses before its position. A response is compared with the purges after it when it is
+    /// read, except that a purge of everything drops all responses at once.
     pub fn ban(&self, position: Position, purge: Purge) {
         let mut bans = self.bans();
         if purge.site.is_none() && purge.selection == Selection::Everything {
@@ -126,6 +130,8 @@ impl Shared {
             self.index.clear();
         } else if let Some(until) = bans.add(position, purge) {
             drop(bans);
+            // There are too many purges, so those up to `until` were forgotten. Older responses can no longer be
+            // compared with them.
             self.index.retain(|entry| entry.position > until);
         }
     }
@@ -135,6 +141,7 @@ impl Shared {
         let is_changed = |url| {
             let sites = self.index.sites.read();
             let urls = &sites.of(entry).urls;
+            // Without a hash, the folder has been closed since the response was read, so the response is not used.
             self.hash_of(url)
                 .is_none_or(|hash| urls.is_changed(hash, entry.position))
         };

@@ -1,4 +1,5 @@
-//! Fields of a key in the table of another field's key: `cache.ttl`, `auth.file` and `auth.forward`.
+//! Fields of a form for keys in the tables `cache` and `auth`, which have a field themselves: `cache.ttl`, `auth.file`
+//! and `auth.forward`.
 
 use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
@@ -8,8 +9,8 @@ use crate::form::{self, OTHER_WAYS};
 /// Key of the users in the long form of `auth`.
 const USERS: &str = "users";
 
-/// Returns the word of the switch for a table `cache`; `None` if the table has settings without a field, which would
-/// be lost when the switch is turned off.
+/// Returns `true`, the text of the switch `cache` if the key is a table; `None` if the table has settings without a
+/// field, which would be lost when the switch is turned off.
 pub(super) fn cache_word(cache: &dyn TableLike) -> Option<String> {
     let is_shown = cache.iter().all(|(name, _)| name == "ttl");
     is_shown.then(|| "true".to_owned())
@@ -30,8 +31,8 @@ impl Editor {
         }
     }
 
-    /// Sets the lifetime of responses that state none, which turns the response cache on. An empty text removes the
-    /// lifetime, and the cache stays on.
+    /// Sets the lifetime of responses that state no lifetime, which turns the response cache on. An empty text removes
+    /// the lifetime, and the cache stays on.
     pub(super) fn set_lifetime(&mut self, site: &str, text: &str) -> Result<(), EditError> {
         let path = ["site", site, "cache", "ttl"];
         if !text.is_empty() {
@@ -41,7 +42,8 @@ impl Editor {
         self.remove(&path);
         match self.table(&path[..3]) {
             Some(cache) if !cache.is_empty() => Ok(()),
-            // The table is empty. If `ttl` was a dotted key below a comment, the table was removed with it.
+            // `ttl` was the last key of the table. `remove` leaves the empty table, except after a line
+            // `cache.ttl = "10m"` below a comment: it deletes that line from the text, and the table with it.
             _ if was_table => self.replace(&path[..3], "true"),
             _ => Ok(()),
         }
@@ -99,7 +101,8 @@ impl Editor {
             Item::Value(Value::InlineTable(mut users)) => {
                 let mut long = InlineTable::new();
                 std::mem::swap(long.decor_mut(), users.decor_mut());
-                // The space before `}` of the long form. [`Editor::set`] moves it to the next value that it adds.
+                // `users` is the last value of the long form, so the space before `}` is part of it. `Editor::set`
+                // moves the space to the value that it adds after `users`.
                 users.decor_mut().set_suffix(" ");
                 long.insert(USERS, Value::InlineTable(users));
                 Item::Value(Value::InlineTable(long))
@@ -107,7 +110,8 @@ impl Editor {
             Item::Table(mut users) => {
                 let mut long = Table::new();
                 long.set_dotted(users.is_dotted());
-                // The header of the long form comes first, because parents are written before their tables.
+                // Both tables get the same position in the file. `toml_edit` then writes the header of the outer table
+                // first.
                 long.set_position(users.position());
                 std::mem::swap(long.decor_mut(), users.decor_mut());
                 long.insert(USERS, Item::Table(users));
@@ -117,14 +121,14 @@ impl Editor {
         };
     }
 
-    /// Sets the authority that decides about the requests of a site. An empty text removes it with its settings, which
-    /// have no effect without it.
+    /// Sets the authorization service that decides about the requests of a site. An empty text removes it with its
+    /// settings, which have no effect without it.
     ///
     /// # Errors
     ///
     /// Fails if clients are authenticated in another way, such as by passwords. With `forward` beside them, the users
     /// of `auth = { ann = "…" }` would be read as keys of the long form.
-    pub(super) fn set_authority(&mut self, site: &str, url: &str) -> Result<(), EditError> {
+    pub(super) fn set_authorization_service(&mut self, site: &str, url: &str) -> Result<(), EditError> {
         let path = ["site", site, "auth", "forward"];
         let auth = self.table(&path[..3]);
         let is_set = auth.is_some_and(|auth| auth.contains_key("forward"));
@@ -250,7 +254,7 @@ mod tests {
             (more, "cache.ttl", "", "cache = { memory = \"1MiB\" }"),
             (&format!("{ttl} # kept"), "cache.ttl", "", "cache = true # kept"),
             (table, "cache.ttl", "", "cache = true"),
-            // The line of a dotted key below a comment is removed with its table.
+            // The dotted key alone makes `cache` a table. Below a comment, its line is removed with the table.
             ("cache.ttl = \"10m\"", "cache.ttl", "", "cache = true"),
             ("# c\ncache.ttl = \"10m\"", "cache.ttl", "", "cache = true\n# c"),
             (ttl, "cache", "true", ttl),
@@ -339,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_and_users_exclude_each_other() {
+    fn an_authorization_service_and_users_exclude_each_other() {
         let url = "http://127.0.0.1:9091";
         let forward = "auth = { forward = \"http://127.0.0.1:9091\" }";
         for before in ["", "auth = false", "auth = {}"] {
@@ -348,7 +352,7 @@ mod tests {
         shows(forward, "auth.forward", Some(url));
         let more = "auth = { forward = \"http://127.0.0.1:1\", timeout = \"1s\" }";
         set(more, "auth.forward", url, &more.replace(":1\"", ":9091\""));
-        // Without an authority, the timeout would be an error.
+        // Without an authorization service, the timeout would be an error.
         set(more, "auth.forward", "", "");
         set("[site.\"a.test\".auth]\nforward = \"http://a\"", "auth.forward", "", "");
         set("auth = false", "auth.forward", "", "auth = false");

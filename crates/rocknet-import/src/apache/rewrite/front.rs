@@ -45,13 +45,16 @@ pub(super) fn pass_through(
         return true;
     }
     let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
-    // A wider exception would also keep later rules from refusing requests that the original rule does not except.
+    // `has_only`: the exception holds for no requests but those that the original rule excepts. A wider exception would
+    // keep later rules from refusing the additional requests.
     let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
     };
     guard.exclude(&excluded, flags.ends_all);
-    if rule.conditions.iter().all(is_about_files) {
+    // A rule with no conditions but those for files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
+    let is_for_files = !rule.conditions.is_empty() && rule.conditions.iter().all(is_about_files);
+    if is_for_files {
         host.site.unneeded(
             directive,
             "existing files are served first, and rules are not applied twice",

@@ -9,6 +9,9 @@ use crate::value::Value;
 
 use super::super::place::BlockPlace;
 
+/// Maximum number of patterns in the condition of a rule, as in the check of the configuration.
+const MAX_PATTERNS: usize = 64;
+
 /// Places whose files are served. Without `file_server`, Caddy does not serve the files of `root`.
 #[derive(Default)]
 pub struct BlockContent {
@@ -44,7 +47,7 @@ impl BlockContent {
     }
 }
 
-/// Translates `hide` to a rule for the names of files and folders.
+/// Translates `hide` to rules for the names of files and folders.
 pub(super) fn hide(directive: &Directive, names: &[&str], patterns: &[String], site: &mut Site) {
     let mut paths = Vec::new();
     for name in names {
@@ -65,8 +68,9 @@ pub(super) fn hide(directive: &Directive, names: &[&str], patterns: &[String], s
             } else {
                 format!("*/{name}")
             });
-            // A hidden folder hides the files in it.
-            if !name.contains(['.', '*']) {
+            // The name may be that of a folder, whose files are then hidden, too. For a name with `*`, these patterns
+            // would have more `*` than RockNet permits.
+            if !name.contains('*') {
                 paths.extend(regex::below(&format!("*/{name}"), "*"));
             }
         }
@@ -77,10 +81,12 @@ pub(super) fn hide(directive: &Directive, names: &[&str], patterns: &[String], s
     if !patterns.iter().any(|pattern| pattern == "/*") {
         site.differs(directive, "the names are hidden in the whole site");
     }
-    // A hidden file is not the index of a folder either.
-    let mut keys = vec![("path", Value::texts(paths))];
-    keys.extend(file_rules::refusal(404));
-    site.rule(directive, keys);
+    // The keys of `refusal` include `resolved = true`, so that a hidden file is not served as the index of a folder.
+    for paths in paths.chunks(MAX_PATTERNS) {
+        let mut keys = vec![("path", Value::texts(paths))];
+        keys.extend(file_rules::refusal(404));
+        site.rule(directive, keys);
+    }
 }
 
 /// Notes that the prefix of a path is not removed before a file is looked up.

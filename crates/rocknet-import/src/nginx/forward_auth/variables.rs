@@ -1,21 +1,25 @@
 //! Variables of `set` and `auth_request_set`, and texts that contain them.
+//!
+//! `auth_request_set $user $upstream_http_x_user` sets `$user` to the header field `X-User` of the response of the
+//! authorization service: the server that nginx queries before it serves a request, because of `auth_request`.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::directive::Directive;
 
-/// Fields of the authority's response that are for clients. All others are fields of the identity, which applications
-/// get.
+/// Header fields of the authorization service's response that are meant for clients. All others are fields of the
+/// identity: RockNet adds them to the requests that applications get.
 pub(super) const NO_IDENTITY: [&str; 3] = ["set_cookie", "location", "www_authenticate"];
 
-/// Variables that a server sets.
+/// Variables that the directives of a `server` block set.
 pub(super) struct Variables {
     /// Values of `set`, by variable with its `$`.
     pub texts: HashMap<String, String>,
-    /// Fields of the authority's response, by variable with its `$`: `x_user` for `$upstream_http_x_user`.
+    /// Header fields of the authorization service's response, by variable with its `$`. The example at the top gives
+    /// `x_user` for `$user`.
     pub fields: HashMap<String, String>,
-    /// Variables of other values of the authority's response.
+    /// Variables that `auth_request_set` sets to other values, such as `$upstream_cookie_name`, or to several values.
     pub others: BTreeSet<String>,
 }
 
@@ -23,17 +27,18 @@ impl Variables {
     /// Collects the variables of a server. If several directives give a variable different values, `texts` and `fields`
     /// do not have it; it is in `others` if the directive is `auth_request_set`.
     pub fn collect(server: &Directive) -> Variables {
-        // Values by variable, and by true for `auth_request_set`; `None` for different values.
+        // Values by directive and variable: the flag is true for `auth_request_set`. `None` if several directives give
+        // the variable different values.
         let mut all: HashMap<(bool, String), Option<String>> = HashMap::new();
         let mut directives = Vec::new();
         flatten(server, &mut directives);
         for directive in directives {
-            let is_field = directive.is("auth_request_set");
-            if !is_field && !directive.is("set") && !directive.is("set_escape_uri") {
+            let is_of_response = directive.is("auth_request_set");
+            if !is_of_response && !directive.is("set") && !directive.is("set_escape_uri") {
                 continue;
             }
             let value = directive.argument(1);
-            let known = all.entry((is_field, directive.argument(0).to_owned()));
+            let known = all.entry((is_of_response, directive.argument(0).to_owned()));
             let known = known.or_insert_with(|| Some(value.to_owned()));
             if known.as_deref() != Some(value) {
                 *known = None;
@@ -44,26 +49,27 @@ impl Variables {
             fields: HashMap::new(),
             others: BTreeSet::new(),
         };
-        for ((is_field, name), value) in all {
+        for ((is_of_response, name), value) in all {
             match value {
-                Some(value) if !is_field => drop(variables.texts.insert(name, value)),
+                Some(value) if !is_of_response => drop(variables.texts.insert(name, value)),
                 Some(value) => match value.strip_prefix("$upstream_http_") {
                     Some(field) => drop(variables.fields.insert(name, field.to_owned())),
                     None => drop(variables.others.insert(name)),
                 },
-                None if is_field => drop(variables.others.insert(name)),
+                None if is_of_response => drop(variables.others.insert(name)),
                 None => {}
             }
         }
         variables
     }
 
-    /// Replaces the variables of a text that `set` gives a value.
+    /// Replaces the variables in a text by the values that `set` gives them. Other variables stay.
     pub fn expand(&self, text: &str) -> String {
         replace(text, |name| self.texts.get(name).cloned())
     }
 
-    /// Returns the fields of the identity in the form of variables, such as `x_user`, in alphabetical order.
+    /// Returns the names of the identity's fields in alphabetical order, in the form that nginx uses for variables:
+    /// `x_user` for `X-User`.
     pub fn identity(&self) -> BTreeSet<&str> {
         let all = self.fields.values().map(String::as_str);
         all.filter(|field| !NO_IDENTITY.contains(field)).collect()
@@ -78,7 +84,8 @@ fn flatten<'d>(block: &'d Directive, all: &mut Vec<&'d Directive>) {
     }
 }
 
-/// Replaces variables of a text. `value`: returns the text in place of a variable, whose name has its `$`.
+/// Replaces variables in a text. `value`: returns the text for the name of a variable with its `$`; `None` to keep the
+/// variable.
 pub(super) fn replace(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find('$') {
@@ -99,7 +106,7 @@ pub(super) fn replace(text: &str, value: impl Fn(&str) -> Option<String>) -> Str
     out
 }
 
-/// Returns true if a text contains a variable, whose name has its `$`.
+/// Returns true if a text contains a variable. `variable`: name with its `$`.
 pub(super) fn has_variable(text: &str, variable: &str) -> bool {
     let is_found = Cell::new(false);
     replace(text, |name| {

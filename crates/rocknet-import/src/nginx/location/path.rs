@@ -99,7 +99,8 @@ pub(super) fn alias(directive: &Directive, folder: &str, patterns: &[String], sc
     let is_path = patterns.iter().any(is_prefix) || patterns.iter().filter(is_single).count() == patterns.len();
     if !is_path || folder.contains('$') {
         scope.settings.close(directive.line);
-        let message = "a folder takes the place of a constant path: write a route with `alias`, and remove `deny`";
+        let message = "`alias` takes a constant path and folder, so `deny = \"all\"` denies every client here: write a \
+             route with `alias` for each path";
         return scope.notes.skip(directive, message);
     }
     match patterns.iter().any(|pattern| pattern == "/*") {

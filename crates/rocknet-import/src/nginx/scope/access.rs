@@ -14,15 +14,16 @@ impl<'a> Scope<'a> {
         let outer = containing.filter(|_| self.access.is_empty());
         self.is_adapted = outer.is_some_and(|outer| outer.is_adapted);
         let outer_access = || outer.map(|outer| outer.access.clone()).unwrap_or_default();
-        let (inherited_password, inherited_authority) = containing.map_or((false, false), |outer| outer.authentication);
+        let (inherited_password, inherited_forward) = containing.map_or((false, false), |outer| outer.authentication);
         let has_password = match self.auth {
             (Some(realm), _) => realm.argument(0) != "off",
             (None, file) => file.is_some() || inherited_password,
         };
-        let has_authority = self
+        // True if an authorization service, named by `auth_request`, has to admit clients.
+        let has_forward = self
             .forward
-            .map_or(inherited_authority, |forward| forward.argument(0) != "off");
-        self.authentication = (has_password, has_authority);
+            .map_or(inherited_forward, |forward| forward.argument(0) != "off");
+        self.authentication = (has_password, has_forward);
         self.is_any_enough = match self.settings.get("satisfy") {
             Some(word) => *word == Value::text("any"),
             None => containing.is_some_and(|outer| outer.is_any_enough),
@@ -31,7 +32,7 @@ impl<'a> Scope<'a> {
             && self.auth == (None, None)
             && self.forward.is_none()
             && !self.settings.has("satisfy");
-        let is_off = !has_password && !has_authority;
+        let is_off = !has_password && !has_forward;
         // Without authentication, or with `satisfy all`, the inherited lists apply as they were written, without the
         // changes for `satisfy any`.
         if self.is_adapted && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
@@ -45,7 +46,7 @@ impl<'a> Scope<'a> {
             self.access = outer_access();
         }
         limit::finish(&self.limits, &mut self.settings, &mut self.notes);
-        self.finish_authentication(inherited_password || inherited_authority);
+        self.finish_authentication(inherited_password || inherited_forward);
         if !self.is_adapted && !is_inherited {
             self.finish_satisfy();
         }
@@ -53,7 +54,7 @@ impl<'a> Scope<'a> {
 
     /// Translates authentication. `is_inherited`: true if the containing level has authentication.
     fn finish_authentication(&mut self, is_inherited: bool) {
-        let (has_password, has_authority) = self.authentication;
+        let (has_password, has_forward) = self.authentication;
         if self.auth == (None, None) && self.forward.is_none() {
             return;
         }
@@ -62,34 +63,35 @@ impl<'a> Scope<'a> {
             .flatten()
             .next()
             .map_or(0, |d| d.line);
-        if !has_password && !has_authority {
+        if !has_password && !has_forward {
             // Outside of locations, `off` is RockNet's default, too.
             if self.level == ConfigLevel::Location || is_inherited {
                 self.settings.set("auth", Value::Flag(false), line);
             }
+            // Authentication is inherited only if it has a counterpart. In place of an `auth_request` of the server
+            // without one, the site has `deny = "all"`.
             if let (false, Some(forward)) = (is_inherited, self.forward) {
-                let message =
-                    "if `deny = \"all\"` replaces an authority of the site, it applies here too: write `deny = []`";
+                let message = "if the site has `deny = \"all\"` in place of its `auth_request`, clients are denied \
+                     here too: write `deny = []`";
                 self.notes.skip(forward, message);
             }
             return;
         }
-        if let (true, true, Some(directive)) = (
-            has_password,
-            has_authority,
-            self.auth.0.or(self.auth.1).or(self.forward),
-        ) {
+        if has_password
+            && has_forward
+            && let Some(directive) = self.auth.0.or(self.auth.1).or(self.forward)
+        {
             self.settings.close(line);
-            let message = "a place has either passwords or an authority, so `deny = \"all\"` denies every client here: \
-                 write `auth`";
+            let message = "`auth` has either passwords or an authorization service, so `deny = \"all\"` denies every \
+                 client here: write `auth`";
             return self.notes.skip(directive, message);
         }
-        if let Some(auth) = self.forward.and_then(authority) {
+        if let Some(auth) = self.forward.and_then(forward_settings) {
             return self.settings.set("auth", auth, line);
         }
         let (realm, file) = self.auth;
         match (realm, file) {
-            // The authority of the containing level stays in effect.
+            // The authorization service of the containing level stays in effect.
             (Some(realm), _) if realm.argument(0) == "off" => {}
             (Some(realm), Some(file)) if constant(file.argument(0)).is_some() => {
                 let auth = vec![
@@ -124,7 +126,7 @@ impl<'a> Scope<'a> {
         let specific = || self.access.iter().take_while(|d| d.argument(0) != "all");
         let denied: Vec<String> = specific().filter(|d| d.is("deny")).map(address).collect();
         let allowed: Vec<String> = match admits_others(&self.access) {
-            // With `allow = "all"`, `satisfy` has no effect.
+            // RockNet ignores `satisfy` beside `allow = "all"`, so the ranges of all addresses are written instead.
             true => EVERY_CLIENT.map(str::to_owned).to_vec(),
             false => specific().filter(|d| d.is("allow")).map(address).collect(),
         };
@@ -142,7 +144,7 @@ impl<'a> Scope<'a> {
 
     /// Translates `allow` and `deny`. nginx applies the first match; RockNet applies every `deny` first.
     fn finish_access(&mut self) {
-        // A list would replace the `deny` of a restriction without a counterpart.
+        // `is_locked`: `deny = "all"` stands for a restriction without a counterpart. A list would replace it.
         let Some(first) = self.access.first().filter(|_| !self.settings.is_locked()) else {
             return;
         };
@@ -179,9 +181,9 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Returns the value of `auth` for an `auth_request` with the parts that `forward_auth` has added; `None` if it has no
-/// authority.
-fn authority(directive: &Directive) -> Option<Value> {
+/// Returns the value of `auth` for an `auth_request` to which `forward_auth` has appended arguments, such as the URL of
+/// the authorization service; `None` for `auth_request off`.
+fn forward_settings(directive: &Directive) -> Option<Value> {
     let [_, forward, sign_in, user, fields @ ..] = &directive.words()[..] else {
         return None;
     };

@@ -47,10 +47,10 @@ impl<'a> Scope<'a> {
         let address = directive.argument(0);
         let form = match address.contains('$') {
             true => "the address has variables",
-            false => "the address has another form than URLs of HTTP",
+            false => "the address is not a URL with `http` or `https`",
         };
         let message = format!(
-            "{form}, so `deny = \"all\"` denies every client here, because the files could be requested otherwise: \
+            "{form}; without a back end, clients could request files, so `deny = \"all\"` denies every client here: \
              write a constant address"
         );
         match directive.name.as_str() {

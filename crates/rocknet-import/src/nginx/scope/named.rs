@@ -1,5 +1,5 @@
-//! Access control of the named location to which `try_files` leads. nginx applies it after that of the place with
-//! `try_files`, so it restricts the place, and never opens it.
+//! Access control of the named location to which `try_files` leads, such as `@app`. nginx applies it after that of the
+//! place with `try_files`, so it restricts the place, and never opens it.
 
 use super::super::named_access::{NamedAccess, NamedExit};
 use super::{ConfigLevel, EffectiveAccess, Scope};
@@ -9,7 +9,8 @@ use crate::value::Value;
 
 impl<'a> Scope<'a> {
     /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
-    /// Returns false for other directives, and for an authority without a counterpart.
+    /// Returns false for other directives, and for an `auth_request` without a counterpart. One with a counterpart has
+    /// more than one argument, because `forward_auth` has added the URL of the authority and others.
     pub fn collect_named(&mut self, directive: &'a Directive) -> bool {
         let is_access = match directive.name.as_str() {
             "allow" | "deny" | "satisfy" | "auth_basic" | "auth_basic_user_file" => directive.arguments.len() == 1,

@@ -44,15 +44,15 @@ pub(super) fn return_from_server(directive: &Directive, guard: &[Conditions], ho
         let message = "the access control of the site applies first, and nginx returns without it";
         host.site.differs(directive, message);
     }
-    // True for a `rewrite` that ends the evaluation in nginx, and whose `last` `Site::order_rules` has removed, because
-    // rules of locations follow.
-    let is_past = |rule: &SiteRule| {
+    // True for a `rewrite` with `last` or `break`, after which nginx skips this `return`. If rules of locations follow,
+    // `Site::order_rules` has removed the key `last` from the translated rule. RockNet then applies the `return` too.
+    let has_lost_last = |rule: &SiteRule| {
         let ends = [" last", " break"].iter().any(|flag| rule.directive.ends_with(flag));
         rule.has("rewrite") && rule.stage == RuleStage::Site && ends && !rule.has("last")
     };
-    if host.site.rules.iter().any(is_past) {
+    if host.site.rules.iter().any(has_lost_last) {
         let message =
-            "it also applies to paths that an earlier `rewrite` leads past it, because rules of locations follow";
+            "it also applies to requests for which nginx skips it, after an earlier `rewrite` with `last` or `break`";
         host.site.differs(directive, message);
     }
     let is_guarded = guard.iter().any(|conditions| !conditions.is_empty());

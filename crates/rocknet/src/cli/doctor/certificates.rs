@@ -21,9 +21,9 @@ const DAY: i64 = 86_400;
 /// Days before the expiry from which a certificate file is reported. Programs such as certbot renew a month before.
 const FILE_DAYS: i64 = 21;
 
-/// Divisor of the lifetime. A certificate that the server renews is reported if less than this fraction of its lifetime
-/// is left. The server renews much earlier.
-const RENEWAL_SHARE: i64 = 8;
+/// Divisor of the lifetime. A certificate that the server renews is reported if less than an eighth of its lifetime is
+/// left. The server renews much earlier.
+const LIFETIME_DIVISOR: i64 = 8;
 
 /// Days before the expiry from which a certificate that cannot be renewed counts as broken.
 const URGENT_DAYS: i64 = 3;
@@ -207,7 +207,7 @@ fn problem(certificate: &CertificateSummary, now: u64, is_running: bool) -> Opti
     if certificate.not_before > now {
         let days = (certificate.not_before - now).div_ceil(DAY.unsigned_abs());
         let found = format!(
-            "that of {site} becomes valid in {days} days only, so browsers refuse it: put a valid one in its place, or \
+            "that of {site} is not valid for another {days} days, so browsers refuse it: put a valid one in its place, or \
              set the clock of this machine"
         );
         return Some(Check::bad(SUBJECT, "certificate-not-yet-valid", found).command(renewal_command(source)));
@@ -236,7 +236,7 @@ fn problem(certificate: &CertificateSummary, now: u64, is_running: bool) -> Opti
     let expires_soon = match source.as_str() {
         // A certificate with a lifetime of a few days is renewed late in it, so only its last quarter is reported.
         "files" => days <= FILE_DAYS.min(days_of_lifetime / 4),
-        _ => days < days_of_lifetime / RENEWAL_SHARE,
+        _ => days < days_of_lifetime / LIFETIME_DIVISOR,
     };
     expires_soon.then(|| {
         let found = format!("that of {site} expires in {days} days: {remedy}");

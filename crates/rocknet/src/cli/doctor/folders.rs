@@ -114,7 +114,8 @@ fn state_of_account(config: &Config, server: &User) -> Check {
             .flatten()
         {
             None => Ok(format!("{} belongs to {}", path.display(), account.name)),
-            // The folder has entries of others, so that its owner was kept, or a folder above it is closed.
+            // `FileStorage::chown` keeps the owner of a folder that also contains files of other programs. Or the
+            // account may not enter a folder above it.
             Some(blocked) => Err(failed(&blocked)),
         }
     })

@@ -9,8 +9,8 @@ use super::verdict::Check;
 const OPCACHE: &str = "OPcache";
 const PHP: &str = "PHP";
 
-/// Maximum number of settings of PHP to check. Each check runs PHP once.
-const MAX_SETTINGS: usize = 16;
+/// Maximum number of combinations of a version with the settings of a site that are checked. Each check runs PHP once.
+const MAX_CHECKED: usize = 16;
 
 /// Checks each PHP that RockNet runs, with the settings of its sites. A version that is not installed is reported by
 /// another check.
@@ -21,7 +21,7 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     }
     let installed = php::installed();
     let mut checks: Vec<Check> = Vec::new();
-    for wanted in wanted.into_iter().take(MAX_SETTINGS) {
+    for wanted in wanted.into_iter().take(MAX_CHECKED) {
         let Some(found) = php::choose(&installed, wanted.version) else {
             continue;
         };
@@ -38,7 +38,7 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
             )],
         };
         for check in of_wanted {
-            // Most settings of sites do not change the result.
+            // Sites with the same version mostly have the same result, which is then reported once.
             if !checks.iter().any(|other| other.found == check.found) {
                 checks.push(check);
             }
@@ -47,7 +47,7 @@ pub(super) fn check(facts: &DoctorFacts<'_>) -> Vec<Check> {
     checks
 }
 
-/// Reports settings that PHP ignores, because it has none of these names.
+/// Reports settings of `ini` that PHP ignores, because it has no settings with these names.
 fn unknown_settings(version: &str, info: &PhpInfo, settings: &PhpSettings) -> Option<Check> {
     let unknown: Vec<&str> = settings
         .ini
@@ -57,21 +57,21 @@ fn unknown_settings(version: &str, info: &PhpInfo, settings: &PhpSettings) -> Op
         .collect();
     (!unknown.is_empty()).then(|| {
         let found = format!(
-            "PHP {version} ignores these settings of `ini`, because it has none of the name: {}; correct them, or install \
-             the extension that they belong to",
+            "PHP {version} has no settings with these names in `ini`, and ignores them: {}; correct the names, or install \
+             the extension that the settings belong to",
             unknown.join(", ")
         );
         Check::fair(PHP, "php-setting-unknown", found)
     })
 }
 
-/// Returns the check of the OPcache of a version. `settings`: `None` if the version has no OPcache.
+/// Returns the check of OPcache in a version of PHP. `settings`: `None` if the version has no OPcache.
 fn opcache(version: &str, settings: Option<OpcacheSettings>) -> Check {
     match settings {
         None => {
             let install = format!("apt install php{version}-opcache");
             let found = format!(
-                "PHP {version} has none, so scripts are compiled again for each request; install it (`{install}`)"
+                "PHP {version} has no OPcache, so scripts are compiled again for each request; install it (`{install}`)"
             );
             Check::fair(OPCACHE, "opcache-missing", found).command(install)
         }

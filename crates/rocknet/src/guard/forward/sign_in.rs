@@ -1,4 +1,4 @@
-//! Redirect of the clients that have to sign in before an authority admits them.
+//! Redirect of clients that have to sign in before an authorization service admits them.
 
 use rocknet_config::model::{Pattern, Redirect, SignIn};
 use rocknet_handler::guard::GuardContext;
@@ -11,9 +11,9 @@ use crate::response::{ErrorPage, Response};
 use crate::routing::{NoHost, RedirectError, Redirects, RequestTarget};
 use crate::values;
 
-/// Redirect of the clients that have to sign in.
+/// Redirect of clients that have to sign in.
 pub(super) struct SignInPage(
-    /// `None` if the 401 response of the authority names the page.
+    /// `None` if the 401 response of the authorization service names the page.
     Option<Redirects>,
 );
 
@@ -27,8 +27,8 @@ impl SignInPage {
         let SignIn::Target(target) = model else {
             return Ok(SignInPage(None));
         };
-        // A target without a query gets the query of the request appended. An empty query (`?`) prevents this.
-        // `{target}` in a path includes the query already.
+        // A redirect appends the query of the request to a target without a query, but not to a path with `{target}`,
+        // which contains that query. For the other targets, an empty query (`?`) prevents it.
         let end = if target.contains('?') || target.contains("{target}") {
             ""
         } else {
@@ -42,7 +42,7 @@ impl SignInPage {
         Redirects::new(&[redirect]).map(Some).map(SignInPage)
     }
 
-    /// Returns the target for a request; `None` if the authority names it.
+    /// Returns the target for a request; `None` if the authorization service names it.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl SignInPage {
         let Some(redirects) = &self.0 else { return Ok(None) };
         let target = values::origin_form(context.request);
         let (raw_path, query) = split_target(target);
-        // The redirect applies to every path, so `/` can replace a path that no file can have.
+        // The redirect applies to every path, so `/` can stand in for a path that `SafePath` refuses.
         let path = SafePath::parse(raw_path).map_or("/".into(), SafePath::into_str);
         let mut location = Vec::new();
         let target = RequestTarget {
@@ -65,8 +65,8 @@ impl SignInPage {
     }
 }
 
-/// Returns the redirect to `page`, or to the page that a 401 response of the authority names, with the cookies of that
-/// response. A response that names no page is returned itself.
+/// Returns the redirect to `page`, or to the page that `unauthorized` names, with the cookies of `unauthorized`. If
+/// there is no page, returns `unauthorized` itself. `unauthorized`: 401 response of the authorization service.
 pub(super) fn sign_in(page: Option<String>, mut unauthorized: Response) -> Response {
     let Some(page) = page.or_else(|| unauthorized.fields.value("Location").map(str::to_owned)) else {
         unauthorized.error_page = ErrorPage::IfEmpty;

@@ -40,7 +40,9 @@ impl<L: Link> Connection<L> {
             self.process_unread(&worker, &config, request, output);
         } else {
             let received = match self.core.link.poll_recv(context, input) {
-                // The worker stops, and all requests received so far have been handled, so the connection closes.
+                // The worker stops, and all requests received so far have been handled. The connection closes once
+                // their responses are sent. If bytes are unsent, `has_sent_all` has put them back into the backlog. The
+                // caller sends the backlog before it calls this function again.
                 Poll::Pending if worker.closes_idle() && self.core.unread.is_empty() && self.engine.is_idle() => {
                     if self.core.has_sent_all() {
                         self.core.link.finish();

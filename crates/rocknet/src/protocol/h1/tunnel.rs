@@ -23,7 +23,8 @@ impl<L: Link> Connection<L> {
             // Turns on TCP keepalive, because a tunnel may be silent for any length of time.
             self.core.link.enable_tcp_keepalive();
             self.core.ends_with_connection = true;
-            // The response head must be sent before any tunnel data.
+            // The response head must be sent before any tunnel data. If some of it is unsent, `has_sent_all` has moved
+            // it to the backlog, and `drive` sends the backlog before it calls this function again.
             return match self.core.has_sent_all() {
                 true => self.poll_tunnel(context),
                 false => Poll::Ready(Ok(())),
@@ -61,7 +62,8 @@ impl<L: Link> Connection<L> {
         if let Poll::Ready(Ok(())) = polled {
             // The record of a tunnel is the same whether it was cut or ended by itself.
             self.record_cut();
-            // The tunnel has written to the link directly. Its bytes are not counted here, so the number is unknown.
+            // The exchange has counted the bytes of the tunnel for the access log, but `self.sent` does not include
+            // them. As its value is unknown, `Connection::end` queries the kernel for unacknowledged bytes.
             self.sent = u32::MAX;
             self.state = State::Closing { linger };
         }

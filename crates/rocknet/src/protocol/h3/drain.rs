@@ -93,8 +93,9 @@ impl Connection {
     pub(super) fn may_be_reading(&self, config: &WorkerConfig) -> bool {
         let worker = self.open.worker();
         let grace = match worker.tunnel_close_period() {
-            // The server closes tunnels after `ticks`, and cuts their connections after as many ticks again. A client
-            // gets at most half of that second period.
+            // The worker stops, and no other one takes over (`is_hurried`). Tunnels are closed `ticks` after the stop,
+            // and all connections are cut as many ticks later. Even a client whose tunnel was the last to close has
+            // half of this second period to read, and its connection is closed before the cut.
             Some(ticks) if worker.is_hurried() => config.ticks.linger.min(ticks / 2),
             _ => worker.wheel.ticks(READ_GRACE),
         };
@@ -119,9 +120,12 @@ impl Connection {
     }
 }
 
-/// Returns the ticks in which a client takes a whole send window at the minimum rate.
+/// Returns the ticks in which a client at the minimum rate takes a whole send window of QUIC, the data that is sent
+/// before the client acknowledges any of it.
 fn send_window_ticks(config: &WorkerConfig) -> u32 {
-    let (bytes, ticks) = config.send_window();
-    let windows = SEND_WINDOW.end().div_ceil(bytes.max(1));
-    u32::try_from(windows.saturating_mul(u64::from(ticks))).unwrap_or(u32::MAX)
+    // A client at the minimum rate takes `rate_bytes` in `rate_ticks`.
+    let (rate_bytes, rate_ticks) = config.send_rate_window();
+    let largest_send_window = *SEND_WINDOW.end();
+    let rate_windows = largest_send_window.div_ceil(rate_bytes.max(1));
+    u32::try_from(rate_windows.saturating_mul(u64::from(rate_ticks))).unwrap_or(u32::MAX)
 }

@@ -91,7 +91,11 @@ fn urls_that_cannot_be_signed_are_refused_with_the_reason() {
             "has a signature already",
         ),
         ("sign http://example.com/dl/x --expires 0s", 2, "whole number"),
-        ("sign http://example.com/dl/x --expires forever", 2, "has an end"),
+        (
+            "sign http://example.com/dl/x --expires forever",
+            2,
+            "cannot be valid forever",
+        ),
         ("sign http://example.com/dl/x --key none", 2, "no key"),
         ("sign http://example.com/dl/x --method G/T", 2, "not a method"),
         ("sign http://example.com/", 1, "has no signed URLs"),

@@ -147,14 +147,6 @@ struct Supervisor {
     restart_at: Option<Instant>,
 }
 
-impl Drop for Supervisor {
-    fn drop(&mut self) {
-        // Ends the processes first. Otherwise `shared` would be dropped before them, in the order of the fields.
-        self.current = None;
-        self.retired = None;
-    }
-}
-
 impl Supervisor {
     /// Starts the first process, sends the result to `started`, and supervises the process until it is to stop.
     fn run(mut self, started: &SyncSender<Result<Vec<ControllerEntry>, String>>) {
