@@ -107,12 +107,21 @@ pub struct OffenderSummary {
 ///
 /// # Errors
 ///
-/// Fails if the text is not a whole number with a unit.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let invalid = || "write a whole number and a unit, such as 30m, 1h or 7d, or forever".to_owned();
-    if text == "forever" {
-        return Ok(Duration::ZERO);
+/// Fails if the text is neither `forever` nor a whole number with a unit.
+pub fn parse_ban_duration(text: &str) -> Result<Duration, String> {
+    match text {
+        "forever" => Ok(Duration::ZERO),
+        _ => parse_duration(text).map_err(|error| format!("{error}, or forever")),
     }
+}
+
+/// Parses a duration such as `30m`, `1h` or `7d`.
+///
+/// # Errors
+///
+/// Fails if the text is not a whole number with a unit, or if the number is 0.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let invalid = || "write a whole number and a unit, such as 30m, 1h or 7d".to_owned();
     let unit = text.chars().next_back().ok_or_else(invalid)?;
     let seconds = match unit {
         's' => 1,
@@ -181,11 +190,14 @@ mod tests {
 
     #[test]
     fn durations_are_parsed() {
+        // `forever` is for bans only.
+        assert_eq!(parse_duration("2h"), Ok(Duration::from_secs(7_200)));
+        assert!(!parse_duration("forever").unwrap_err().contains("forever"));
         for (text, seconds) in [("30s", 30), ("5m", 300), ("1h", 3_600), ("7d", 604_800), ("forever", 0)] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(parse_ban_duration(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "1", "h", "0s", "-1h", "1 h", "1y", "99999999999999999999w", "1é"] {
-            assert!(parse_duration(text).is_err(), "{text}");
+            assert!(parse_ban_duration(text).is_err(), "{text}");
         }
     }
 

@@ -53,7 +53,7 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
-    use rocknet_control::ban::{BanSummary, NewBan, OffenderSummary, parse_duration};
+    use rocknet_control::ban::{BanSummary, NewBan, OffenderSummary, parse_ban_duration};
     use rocknet_control::response_purge::ResponsePurge;
 
     use super::*;
@@ -142,7 +142,7 @@ mod tests {
         model.act(Act::Cancel);
         assert_eq!(model.page, PageName::Traffic);
         for time in BAN_TIMES {
-            assert_eq!(parse_duration(time).is_err(), time.is_empty(), "{time}");
+            assert_eq!(parse_ban_duration(time).is_err(), time.is_empty(), "{time}");
         }
     }
 

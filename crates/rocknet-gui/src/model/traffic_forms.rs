@@ -1,6 +1,6 @@
 //! Input of the forms about the traffic, and the requests that it makes.
 
-use rocknet_control::ban::{NewBan, parse_duration};
+use rocknet_control::ban::{NewBan, parse_ban_duration};
 use rocknet_control::response_purge::ResponsePurge;
 
 /// Durations of a ban that the form offers; the empty one is that of the configuration.
@@ -63,7 +63,7 @@ impl BanForm {
         let address = Some(self.address.trim()).filter(|address| !address.is_empty())?;
         Some(NewBan {
             address: address.to_owned(),
-            seconds: parse_duration(&self.time).ok().map(|time| time.as_secs()),
+            seconds: parse_ban_duration(&self.time).ok().map(|time| time.as_secs()),
             reason: self.reason.trim().to_owned(),
         })
     }

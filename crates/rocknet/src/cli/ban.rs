@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rocknet_control::api::Request;
-use rocknet_control::ban::{BanList, BanListText, BannedAddress, NewBan, parse_duration};
+use rocknet_control::ban::{BanList, BanListText, BannedAddress, NewBan, parse_ban_duration};
 
 use super::remote::{Target, print_done, print_json};
 use super::{Failure, print};
@@ -31,7 +31,7 @@ enum BanAction {
         /// Address or network, such as 192.0.2.7 or 192.0.2.0/24
         address: String,
         /// Duration, such as 30m, 1h, 7d or forever; by default `ban.time` of the configuration
-        #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_ban_duration)]
         time: Option<std::time::Duration>,
         /// Reason, which the list shows
         #[arg(long, value_name = "TEXT", default_value = "")]
@@ -59,7 +59,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         BanAction::Add { address, time, reason } => Request::AddBan(NewBan {
             address: address.clone(),
-            // `parse_duration` returns zero for `forever`, and 0 stands for no end in the request, too.
+            // `parse_ban_duration` returns zero for `forever`, and 0 stands for no end in the request, too.
             seconds: time.map(|time| time.as_secs()),
             reason: reason.clone(),
         }),

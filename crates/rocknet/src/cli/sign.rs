@@ -92,12 +92,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if options.method.is_empty() || !options.method.bytes().all(is_token) {
         return Err(failed(&format_args!("{:?} is not a method", options.method)));
     }
-    if options.expires.is_zero() {
-        // `parse_duration` returns zero for `forever` alone.
-        return Err(failed(
-            &"a signed URL cannot be valid forever: write a time, such as --expires 365d",
-        ));
-    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let expires = now.as_secs().saturating_add(options.expires.as_secs());
     if expires > MAX_EXPIRES {

@@ -1,14 +1,15 @@
 //! Instructions from the view `Traffic`: bans, and purges of stored responses.
 
 use rocknet_control::api::{ApiError, Request};
-use rocknet_control::ban::{BannedAddress, NewBan, parse_duration};
+use rocknet_control::ban::{BannedAddress, NewBan, parse_ban_duration};
 use rocknet_control::response_purge::ResponsePurge;
 
 /// Parses the form that bans a client or network. `field` returns the text of a field that is not empty.
 pub fn ban(field: impl Fn(&str) -> Option<String>) -> Result<Request, ApiError> {
     let seconds = match field("time") {
         Some(time) => {
-            let time = parse_duration(&time).map_err(|error| invalid(format!("\"{time}\" is no duration: {error}")))?;
+            let time =
+                parse_ban_duration(&time).map_err(|error| invalid(format!("\"{time}\" is no duration: {error}")))?;
             Some(time.as_secs())
         }
         None => None,

@@ -94,7 +94,7 @@ fn urls_that_cannot_be_signed_are_refused_with_the_reason() {
         (
             "sign http://example.com/dl/x --expires forever",
             2,
-            "cannot be valid forever",
+            "write a whole number and a unit, such as 30m, 1h or 7d\n",
         ),
         ("sign http://example.com/dl/x --key none", 2, "no key"),
         ("sign http://example.com/dl/x --method G/T", 2, "not a method"),
