@@ -27,7 +27,7 @@ pub const H2SPEC: Tool = tool(
     "v2.2.1+incompatible",
 );
 
-/// Authority of forward authentication.
+/// Authorization service of forward authentication.
 pub const OAUTH2_PROXY: Tool = tool("oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7", "v7.15.6");
 
 /// Web server that the bench compares with RockNet.

@@ -27,7 +27,7 @@ enum Authentication {
     Open,
     /// By password.
     Basic(Arc<Basic>),
-    /// By an authority outside of this crate.
+    /// By an authenticator outside of this crate.
     External,
 }
 
@@ -38,7 +38,7 @@ pub enum Check {
     /// A password must be verified, or the password file must be checked. The caller runs this work in the blocking
     /// pool.
     Verify(Pending),
-    /// An authority outside of this crate has to decide about the request.
+    /// An authenticator outside of this crate has to decide about the request.
     Authenticate,
 }
 

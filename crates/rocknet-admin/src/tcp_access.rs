@@ -75,7 +75,7 @@ impl TcpAccess {
                 let job = services.pool.spawn(Priority::Low, move || pending.run());
                 job.await.unwrap_or(Decision::Unavailable { retry_after_s: 1 })
             }
-            // Does not occur, because the settings of `password` name no external authority.
+            // Does not occur, because the settings of `password` name no external authenticator.
             Check::Authenticate => Decision::Forbidden,
         };
         match decision {

@@ -68,8 +68,8 @@ pub struct Status {
     pub responses: Responses,
     /// Requests above the limits (`limit`) of the configuration.
     pub limited: LimitedRequests,
-    /// Number of requests about which an authority (`auth.forward`) or a login provider (`auth.oidc`) did not decide,
-    /// because it failed or did not respond in time.
+    /// Number of requests about which an authorization service (`auth.forward`) or a login provider (`auth.oidc`) did
+    /// not decide, because it failed or did not respond in time.
     pub auth_errors: u64,
     /// Response times of the busiest sites, busiest first.
     pub durations: Vec<SiteDurations>,

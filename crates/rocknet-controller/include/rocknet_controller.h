@@ -91,8 +91,8 @@ enum {
     ROCKNET_TLS_CIPHER = 13,
     /* Server name of the TLS handshake (SNI); absent without TLS and without a name. */
     ROCKNET_SERVER_NAME = 14,
-    /* User that the server authenticated (`auth`): by a password, a client certificate, an authority or a login provider.
-     * Absent if no user is known. */
+    /* User that the server authenticated (`auth`): by a password, a client certificate, an authorization service or a
+     * login provider. Absent if no user is known. */
     ROCKNET_USER = 15
 };
 

@@ -96,7 +96,7 @@ pub struct Identity {
     pub names: Arc<[Box<str>]>,
     /// Fields that are added to the request.
     pub fields: Vec<(Box<str>, Box<[u8]>)>,
-    /// `Set-Cookie` fields for the response, such as those of an authority or of a renewed session.
+    /// `Set-Cookie` fields for the response, such as those of an authorization service or of a renewed session.
     pub cookies: FieldList,
     /// True if the response depends on the identity, so that it is not shared with other clients.
     pub is_personal: bool,

@@ -58,7 +58,7 @@ pub struct EndpointContext<'a> {
     /// Settings of the site itself, which its routes inherit.
     pub site_settings: &'a Settings,
     /// Guard of all routes of the site that removes identity fields sent by clients; `None` if no route has an
-    /// authority (`auth = { forward = "…" }`).
+    /// authorization service (`auth = { forward = "…" }`).
     pub anonymity: Option<Arc<dyn Guard>>,
     /// Guard of all routes of the site that responds at the paths of logins; `None` if the site has no login.
     pub login_endpoints: Option<Arc<dyn Guard>>,

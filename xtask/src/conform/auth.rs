@@ -1,5 +1,5 @@
-//! Runs forward authentication with oauth2-proxy as the authority, and logins by OpenID Connect with the providers
-//! mockoidc and oidc-provider.
+//! Runs forward authentication with oauth2-proxy as the authorization service, and logins by OpenID Connect with the
+//! providers mockoidc and oidc-provider.
 
 mod browser;
 mod checks;

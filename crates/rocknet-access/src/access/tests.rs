@@ -62,7 +62,7 @@ fn decide(access: &Access, now_ms: u64, client: Client, value: &[u8]) -> (Decisi
     match access.check(now_ms, client, Some(value)) {
         Check::Decided(decision) => (decision, false),
         Check::Verify(pending) => (pending.run(), true),
-        Check::Authenticate => panic!("the route has no authority"),
+        Check::Authenticate => panic!("the route has no authenticator"),
     }
 }
 
@@ -311,7 +311,7 @@ fn pending_work_is_bounded_and_released() {
         match access.check(0, client(1), Some(&right)) {
             Check::Verify(pending) => waiting.push(pending),
             Check::Decided(decision) => panic!("{decision:?}"),
-            Check::Authenticate => panic!("the route has no authority"),
+            Check::Authenticate => panic!("the route has no authenticator"),
         }
     }
     assert_eq!(state.pending(), MAX_PENDING);
@@ -340,7 +340,7 @@ fn concurrent_guesses_are_bounded() {
         match access.check(0, client(1), Some(&basic("bob", &number.to_string()))) {
             Check::Verify(pending) => waiting.push(pending),
             Check::Decided(decision) => panic!("{decision:?}"),
-            Check::Authenticate => panic!("the route has no authority"),
+            Check::Authenticate => panic!("the route has no authenticator"),
         }
     }
     let throttled = Decision::Throttled { retry_after_s: 1 };

@@ -67,8 +67,8 @@ const HTTP3: Advice = Later("settings of QUIC");
 const TYPES: Advice =
     Equivalent("most types are built in; write further ones as types = { \".model\" = \"model/gltf-binary\" }");
 const AUTH_SUBREQUESTS: Advice = Equivalent(
-    "write auth = { forward = \"http://127.0.0.1:9091/verify\" } with the URL of the server that decides; see \
-     docs/forward-auth.md",
+    "write auth = { forward = \"http://127.0.0.1:9091/verify\" } with the URL of the authorization service; \
+     see docs/forward-auth.md",
 );
 const SIGNED_URLS: Advice = Equivalent("write auth = { signed = true }; see docs/signed-urls.md");
 const BODY_CHANGES: Advice = Unsupported("remove it: response bodies are not changed; an application can change them");

@@ -11,7 +11,7 @@ use super::signed_urls::SignedUrls;
 pub enum Auth {
     /// By password.
     Passwords(PasswordAuth),
-    /// By an authority that is queried for each request.
+    /// By an authorization service that is queried for each request.
     Forward(ForwardAuth),
     /// By the signatures of URLs.
     Signed(SignedUrls),

@@ -1,4 +1,4 @@
-//! Parses `forward` of `auth`: the authority that decides about requests.
+//! Parses `forward` of `auth`: the authorization service that decides about requests.
 
 use std::time::Duration;
 
@@ -12,20 +12,21 @@ use crate::units;
 use crate::value::proxy::upstreams;
 use crate::value::{field, pattern, typed};
 
-/// Maximum number of fields that are copied from a response of the authority. Each field of the response is compared
-/// with all of them.
+/// Maximum number of fields that are copied from a response of the authorization service. Each field of the response is
+/// compared with all of them.
 const MAX_HEADERS: usize = 64;
 
-/// Reads the authority of an `auth` with the key `forward`; `None` after an error. `node`: value of `forward`.
+/// Reads the authorization service of an `auth` with the key `forward`; `None` after an error. `node`: value of
+/// `forward`.
 pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node) -> Option<ForwardAuth> {
     for other in ["users", "file", "realm"] {
         if let Some(entry) = table.entries.get(other) {
-            let help = "remove one of them: the authority checks passwords itself";
+            let help = "remove one of them: the authorization service checks passwords itself";
             let message = format!("`forward` cannot be combined with `{other}`");
             check.error(Code::Conflict, entry.key, message, help);
         }
     }
-    let (to, target) = authority(check, node)?;
+    let (to, target) = service(check, node)?;
     let mut forward = ForwardAuth::at(to, target);
     if let Some(node) = table.node("headers") {
         forward.headers = headers(check, node);
@@ -59,15 +60,15 @@ pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
     for name in ["headers", "user_field", "sign_in", "timeout"] {
         if let Some(entry) = table.entries.get(name) {
             let message = format!("`{name}` has no effect without `forward`");
-            let help = "add the address of the authority: forward = \"http://127.0.0.1:9091/verify\"";
+            let help = "add the address of the authorization service: forward = \"http://127.0.0.1:9091/verify\"";
             check.error(Code::Missing, entry.key, message, help);
         }
     }
 }
 
-/// Reads the URL of the authority. Returns the server and the target of queries: `/verify` for
+/// Reads the URL of the authorization service. Returns the server and the target of queries: `/verify` for
 /// `http://127.0.0.1:9091/verify` and for `unix:/run/auth.sock:/verify`.
-fn authority(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
+fn service(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
     let Value::Text(written) = &node.value else { return None };
     let text = written.value.as_str();
     let target_start = match text.strip_prefix("unix:") {
@@ -118,7 +119,7 @@ fn sign_in(check: &mut Check<'_>, written: &Text, node: &Node) -> Option<SignIn>
     }
 }
 
-const HEADERS_HELP: &str = "write names of header fields of the authority's responses: \"Remote-User\"";
+const HEADERS_HELP: &str = "write names of header fields of the authorization service's responses: \"Remote-User\"";
 
 /// Reads `headers`. Invalid names are reported and left out.
 fn headers(check: &mut Check<'_>, node: &Node) -> Vec<String> {

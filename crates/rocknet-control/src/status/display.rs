@@ -96,7 +96,8 @@ impl fmt::Display for Status {
         }
         if self.auth_errors > 0 {
             let errors = text::count(self.auth_errors);
-            row("auth", format!("{errors} failures of authorities and login providers"))?;
+            let failures = format!("{errors} failures of authorization services and login providers");
+            row("auth", failures)?;
         }
         row("sent", text::bytes(self.bytes_sent))?;
         for (index, durations) in self.durations.iter().take(DURATIONS_SHOWN).enumerate() {
@@ -348,7 +349,7 @@ reloads      3
             "workers      1 thread, restarts after failures: 3\n",
             "tunnels      1,000 open\n",
             "limits       2,000 requests refused, 3 delayed\n",
-            "auth         1,001 failures of authorities and login providers\n",
+            "auth         1,001 failures of authorization services and login providers\n",
             "log          1,000 records lost: the disk or pipe is too slow, or full\n",
             "the last reload changed nothing:\n  rocknet.toml:3:1: unknown key `rot`\n    ?[31mdid you mean `root`?\n",
         ] {

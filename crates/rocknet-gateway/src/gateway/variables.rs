@@ -38,7 +38,7 @@ pub struct RequestContext<'a> {
     pub client: Client,
     /// TLS parameters of the connection; `None` for a connection without TLS.
     pub secure: Option<&'a TlsInfo>,
-    /// User whom the server or an authority has authenticated, if any.
+    /// User whom the server or an authorization service has authenticated, if any.
     pub user: Option<&'a str>,
     /// True if the server has verified the password of the user itself, so that no application needs it.
     pub has_verified_password: bool,
@@ -120,7 +120,8 @@ pub fn write(
     write_body_variables(params, request, length)?;
     write_connection_variables(params, request, context)?;
     if let Some(user) = context.user {
-        // If an authority or a client certificate identifies the user, `Authorization` may be for the application.
+        // If an authorization service or a client certificate identifies the user, `Authorization` may be for the
+        // application.
         if context.has_verified_password && has_basic_credentials(request) {
             params.put(b"AUTH_TYPE", b"Basic")?;
         }

@@ -281,11 +281,11 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
         }
         ("try_files", paths) => try_files(directive, paths, &mut settings, site),
         ("header", words) => header(directive, words, &mut settings, site),
-        // In Caddy, both the passwords and the authority have to admit a request.
-        ("basic_auth" | "basicauth", _) if forward_auth::has_authority(site) => {
+        // In Caddy, both the passwords and the authorization service have to admit a request.
+        ("basic_auth" | "basicauth", _) if forward_auth::has_service(site) => {
             settings.close(line);
-            let message = "`auth` takes passwords or an authority, not both, so `deny = \"all\"` denies every client \
-                 here: write `auth`";
+            let message = "`auth` takes passwords or an authorization service, not both, so `deny = \"all\"` denies \
+                 every client here: write `auth`";
             site.skip(directive, message);
         }
         ("forward_auth", upstreams) => match forward_auth::translate(directive, upstreams, site, &place.options) {

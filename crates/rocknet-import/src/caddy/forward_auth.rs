@@ -1,6 +1,6 @@
 //! Translates the directive `forward_auth` to the key `auth`.
 //!
-//! `forward_auth` names an authority: a server that is queried for each request, and decides whether to admit it.
+//! `forward_auth` names an authorization service: a server that is queried for each request, and decides about it.
 //! `copy_headers A>B` copies the field `A` of its response to the field `B` of the request. RockNet copies a field only
 //! under its own name, so the translation copies `A`, and sets `B` from `A` by `headers` of `proxy`. Only upstreams get
 //! this `B`. PHP, or another directive that reads `B`, would get a field that the client has sent. In that case, the
@@ -19,7 +19,7 @@ use super::place::SiteOptions;
 use super::proxy;
 
 /// Message about a `forward_auth` without a counterpart.
-pub(super) const NOT_TRANSLATED: &str = "the server that authorizes requests is not translated, so `deny = \"all\"` denies \
+pub(super) const NOT_TRANSLATED: &str = "the authorization service is not translated, so `deny = \"all\"` denies \
     every client here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: docs/forward-auth.md";
 
 /// Message about a renamed field that is not only for upstreams.
@@ -27,7 +27,7 @@ const RENAMED: &str = "`copy_headers` renames a field that PHP or another direct
     client here: use the name before `>` there, and write auth = { forward = \"http://127.0.0.1:9091/verify\", headers = \
     [\"X-User\"] }: docs/forward-auth.md";
 
-/// A translated authority.
+/// A translated authorization service.
 pub(super) struct ForwardAuthDraft {
     /// Value of `auth`.
     pub value: Value,
@@ -42,7 +42,7 @@ pub(super) struct ForwardAuthDraft {
 /// # Errors
 ///
 /// Fails with a message if a part of the directive has no counterpart. Also fails if the site has passwords or another
-/// authority, which would have to apply together. The caller then denies every client of the place.
+/// authorization service, which would have to apply together. The caller then denies every client of the place.
 pub(super) fn translate(
     directive: &Directive,
     upstreams: &[&str],
@@ -52,8 +52,8 @@ pub(super) fn translate(
     let [upstream] = upstreams else {
         return Err(NOT_TRANSLATED);
     };
-    let authority = proxy::server(upstream).filter(|_| !has_auth(site));
-    let authority = authority.ok_or(NOT_TRANSLATED)?;
+    let service = proxy::server(upstream).filter(|_| !has_auth(site));
+    let service = service.ok_or(NOT_TRANSLATED)?;
     let mut path = None;
     let mut fields = Vec::new();
     let mut sign_in = None;
@@ -86,8 +86,8 @@ pub(super) fn translate(
                     true => notes.unneeded(inner, "`trusted_proxies` in [server] has these proxies"),
                     false => notes.skip_restriction(
                         inner,
-                        "without `trusted_proxies` in [server], the authority gets the address of the proxy in front of \
-                         this server as that of every client: write trusted_proxies = [\"192.0.2.1\"] there",
+                        "without `trusted_proxies` in [server], the authorization service gets the address of the proxy \
+                         in front of this server as that of every client: write trusted_proxies = [\"192.0.2.1\"] there",
                     ),
                 }
             }
@@ -101,13 +101,10 @@ pub(super) fn translate(
             _ => return Err(NOT_TRANSLATED),
         }
     }
-    let separator = if authority.starts_with("unix:") { ":" } else { "" };
+    let separator = if service.starts_with("unix:") { ":" } else { "" };
     let path = path.ok_or(NOT_TRANSLATED)?;
     let mut auth = vec![
-        (
-            "forward".to_owned(),
-            Value::Text(format!("{authority}{separator}{path}")),
-        ),
+        ("forward".to_owned(), Value::Text(format!("{service}{separator}{path}"))),
         ("headers".to_owned(), Value::List(fields)),
     ];
     auth.extend(sign_in.map(|page| ("sign_in".to_owned(), Value::Text(page))));
@@ -118,8 +115,8 @@ pub(super) fn translate(
     })
 }
 
-/// Returns the fields of `copy_headers`, each with its name in the response of the authority and in requests. `A>B`
-/// renames a field.
+/// Returns the fields of `copy_headers`, each with its name in the response of the authorization service and in
+/// requests. `A>B` renames a field.
 fn copied(directive: &Directive) -> impl Iterator<Item = (&str, &str)> {
     let inner = directive.children().iter();
     let inner = inner.flat_map(|line| std::iter::once(line.name.as_str()).chain(line.words()));
@@ -201,18 +198,18 @@ fn page(block: &Directive) -> Option<String> {
     redirect.is("redir").then_some(target)
 }
 
-/// Returns true if a place of the site has a password or an authority.
+/// Returns true if a place of the site has a password or an authorization service.
 pub(super) fn has_auth(site: &Site) -> bool {
     let mut all = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
     all.any(|settings| matches!(settings.get("auth"), Some(Value::Table(_))))
 }
 
-/// Returns true if a place of the site has an authority.
-pub(super) fn has_authority(site: &Site) -> bool {
-    let is_authority = |value: &Value| match value {
+/// Returns true if a place of the site has an authorization service.
+pub(super) fn has_service(site: &Site) -> bool {
+    let is_service = |value: &Value| match value {
         Value::Table(entries) => entries.iter().any(|(key, _)| key == "forward"),
         _ => false,
     };
     let mut all = std::iter::once(&site.settings).chain(site.routes.iter().map(|route| &route.settings));
-    all.any(|settings| settings.get("auth").is_some_and(is_authority))
+    all.any(|settings| settings.get("auth").is_some_and(is_service))
 }

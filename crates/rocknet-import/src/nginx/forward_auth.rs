@@ -10,10 +10,10 @@
 //! location = /auth { internal; proxy_pass http://127.0.0.1:4180; }
 //! ```
 //!
-//! `auth_request` names the location of the authority, the server that decides about each request. `X-User` is a field
-//! of the identity: RockNet adds it from the response of the authority to the request that the application gets.
+//! `auth_request` names the location of the authorization service, the server that decides about each request. `X-User`
+//! is a field of the identity: RockNet adds it from the response of the service to the request to the application.
 
-mod authority;
+mod service;
 mod sign_in;
 mod variables;
 
@@ -23,7 +23,7 @@ use crate::directive::Directive;
 use crate::document::Notes;
 use crate::note::Note;
 
-use self::authority::{authority, note_fields};
+use self::service::{note_fields, service};
 use self::sign_in::{is_for_unauthorized, sign_in};
 use self::variables::{NO_IDENTITY, Variables, has_variable, replace};
 use super::place::{LocationMatch, matched};
@@ -31,10 +31,10 @@ use super::test::field_name;
 use super::upstream::Upstreams;
 
 /// Adds arguments to each `auth_request` of a server and of its locations that has a counterpart. These are the URL of
-/// the authority, the page for signing in, the field of the user, and the fields of the identity. The page and the user
-/// are empty if nothing names them. `scope` translates the arguments to `auth`. Removes or replaces the directives that
-/// belong to `auth_request`, and returns notes about them. An `auth_request` without a counterpart stays as it is.
-/// `inherited`: `proxy_…` directives of `http`.
+/// the authorization service, the page for signing in, the field of the user, and the fields of the identity. The page
+/// and the user are empty if nothing names them. `scope` translates the arguments to `auth`. Removes or replaces the
+/// directives that belong to `auth_request`, and returns notes about them. An `auth_request` without a counterpart
+/// stays as it is. `inherited`: `proxy_…` directives of `http`.
 pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstreams: &Upstreams) -> Vec<Note> {
     let mut notes = Vec::new();
     let has_request = |block: &Directive| block.children().iter().any(is_query);
@@ -47,7 +47,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
     let is_own = |d: &Directive| server.children().iter().any(|own| own.name == d.name);
     let inherited = inherited.iter().filter(|d| !is_own(d)).map(|d| (*d).clone());
     original.block.get_or_insert_default().extend(inherited);
-    let mut authorities = Authorities::default();
+    let mut services = AuthServices::default();
     let mut is_page_of_server_used = false;
     let blocks = server.block.as_deref_mut().unwrap_or_default();
     for location in blocks.iter_mut().filter(|d| d.is("location")) {
@@ -62,7 +62,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
             &original,
             &variables,
             upstreams,
-            &mut authorities,
+            &mut services,
             &mut notes,
         );
         is_page_of_server_used |= has_page && outer.is_some();
@@ -73,7 +73,7 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
         &original,
         &variables,
         upstreams,
-        &mut authorities,
+        &mut services,
         &mut notes,
     );
     // Wrong passwords also lead to the page, so it stays if there are passwords.
@@ -81,12 +81,12 @@ pub(super) fn resolve(server: &mut Directive, inherited: &[&Directive], upstream
     if is_page_of_server_used && !has_password(&original) && !original.children().iter().any(has_password) {
         remove_page(server);
     }
-    if !authorities.locations.is_empty() {
-        clean(server, &variables, &authorities, &mut notes);
+    if !services.locations.is_empty() {
+        clean(server, &variables, &services, &mut notes);
         for location in server.block.as_deref_mut().unwrap_or_default() {
             if location.is("location") {
-                reduce(location, &authorities, &original);
-                clean(location, &variables, &authorities, &mut notes);
+                reduce(location, &services, &original);
+                clean(location, &variables, &services, &mut notes);
             }
         }
     }
@@ -98,17 +98,17 @@ fn is_query(directive: &Directive) -> bool {
     directive.is("auth_request") && directive.arguments.len() == 1 && directive.argument(0) != "off"
 }
 
-/// Authorities that have a counterpart.
+/// Authorization services that have a counterpart.
 #[derive(Default)]
-struct Authorities {
+struct AuthServices {
     /// Arguments of their locations, such as `=` and `/auth`.
     locations: BTreeSet<Vec<String>>,
     /// Their addresses as `proxy_pass` has them, with variables.
     addresses: BTreeSet<String>,
 }
 
-/// Adds arguments to the `auth_request` of a block if there is one with a counterpart, and its authority to
-/// `authorities`. `outer`: the server, if the block inherits its `error_page`. Returns true if the page for status 401
+/// Adds arguments to the `auth_request` of a block if there is one with a counterpart, and its authorization service to
+/// `services`. `outer`: the server, if the block inherits its `error_page`. Returns true if the page for status 401
 /// became the page for signing in.
 fn complete(
     block: &mut Directive,
@@ -116,18 +116,18 @@ fn complete(
     server: &Directive,
     variables: &Variables,
     upstreams: &Upstreams,
-    authorities: &mut Authorities,
+    services: &mut AuthServices,
     notes: &mut Vec<Note>,
 ) -> bool {
     let Some(query) = block.children().iter().find(|d| is_query(d)).cloned() else {
         return false;
     };
-    let Some((url, location)) = authority(query.argument(0), server, variables, upstreams) else {
+    let Some((url, location)) = service(query.argument(0), server, variables, upstreams) else {
         return false;
     };
-    authorities.locations.insert(location.arguments.clone());
+    services.locations.insert(location.arguments.clone());
     let passes = location.children().iter().filter(|d| d.is("proxy_pass"));
-    authorities
+    services
         .addresses
         .extend(passes.map(|pass| pass.argument(0).to_owned()));
     note_fields(location, &url, server, notes);
@@ -144,7 +144,7 @@ fn complete(
         (Some(page), None) if page.arguments.iter().any(|word| word.starts_with(['=', '@', '$'])) => {
             notes.differs(
                 page,
-                "clients get the 401 response of the authority: write `auth.sign_in`",
+                "clients get the 401 response of the authorization service: write `auth.sign_in`",
             );
         }
         _ => {}
@@ -177,11 +177,11 @@ fn remove_page(block: &mut Directive) {
     }
 }
 
-/// Removes all directives but `internal` from a location if it is that of an authority, and clients cannot request it.
-/// RockNet queries the authority itself, so the route of the location only has to refuse clients.
-fn reduce(location: &mut Directive, authorities: &Authorities, server: &Directive) {
+/// Removes all directives but `internal` from a location if it is that of an authorization service, and clients cannot
+/// request it. RockNet queries the service itself, so the route of the location only has to refuse clients.
+fn reduce(location: &mut Directive, services: &AuthServices, server: &Directive) {
     let is_internal = location.children().iter().any(|d| d.is("internal"));
-    if !is_internal || !authorities.locations.contains(&location.arguments) {
+    if !is_internal || !services.locations.contains(&location.arguments) {
         return;
     }
     // In nginx, `location /auth` also applies to `/authx`. A route of RockNet does so only with an expression
@@ -221,11 +221,11 @@ fn escaped(text: &str) -> String {
     expression
 }
 
-/// Removes directives of a block that RockNet does not need. A variable with a field of the authority's response
-/// becomes that of the request, because RockNet adds the field to it: `$http_x_user` for `$user` in the example at the
-/// top.
-fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities, notes: &mut Vec<Note>) {
-    let cookies = "cookies of the authority are added to the response";
+/// Removes directives of a block that RockNet does not need. A variable with a field of the authorization service's
+/// response becomes that of the request, because RockNet adds the field to it: `$http_x_user` for `$user` in the
+/// example at the top.
+fn clean(block: &mut Directive, variables: &Variables, services: &AuthServices, notes: &mut Vec<Note>) {
+    let cookies = "cookies of the authorization service are added to the response";
     let is_cookie = |word: &String| {
         let word = word.trim_matches(['(', ')']);
         // The others include `$upstream_cookie_…`, the parts of a split cookie.
@@ -262,8 +262,8 @@ fn clean(block: &mut Directive, variables: &Variables, authorities: &Authorities
     if let Some(block) = &mut block.block {
         block.retain(|d| match d.name.as_str() {
             "" | "auth_request_set" => false,
-            // The variable is part of an address, which the URL of the authority already contains.
-            "set" => !authorities
+            // The variable is part of an address, which the URL of the service already contains.
+            "set" => !services
                 .addresses
                 .iter()
                 .any(|address| has_variable(address, d.argument(0))),

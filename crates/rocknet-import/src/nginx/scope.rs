@@ -56,14 +56,14 @@ pub(super) struct Scope<'a> {
     /// Directives `auth_basic` and `auth_basic_user_file`.
     auth: (Option<&'a Directive>, Option<&'a Directive>),
     /// The directive `auth_request`, if it is off or has a counterpart. In the latter case, `forward_auth::resolve` has
-    /// appended further arguments, such as the URL of the server that decides about requests.
+    /// appended further arguments, such as the URL of the authorization service.
     forward: Option<&'a Directive>,
     /// The named location to which `try_files` leads.
     named: Option<NamedAccess<'a>>,
     /// Access control without that of a named location. Set by [`Scope::finish`].
     effective: EffectiveAccess<'a>,
-    /// The first flag is true if clients need a password, the second one if an authority has to admit them. Set by
-    /// [`Scope::finish`].
+    /// The first flag is true if clients need a password, the second one if an authorization service has to admit them.
+    /// Set by [`Scope::finish`].
     authentication: (bool, bool),
     /// True if `satisfy any` is in effect. Set by [`Scope::finish`].
     is_any_enough: bool,
@@ -199,7 +199,7 @@ impl<'a> Scope<'a> {
                 self.settings.close(line);
                 let message = match name {
                     "auth_request" => {
-                        "the server that authorizes requests is not translated, so `deny = \"all\"` denies every client \
+                        "the authorization service is not translated, so `deny = \"all\"` denies every client \
                          here; write auth = { forward = \"http://127.0.0.1:9091/verify\" } in its place: docs/forward-auth.md"
                     }
                     _ => {

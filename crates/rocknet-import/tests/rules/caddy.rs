@@ -207,7 +207,7 @@ fn blocks_for_endings_do_not_become_settings_of_the_site() {
 }
 
 #[test]
-fn authorities_are_translated_unless_passwords_apply_too() {
+fn authorization_services_are_translated_unless_passwords_apply_too() {
     let forward = "forward_auth a:9091 {\nuri /verify\ncopy_headers Remote-User Remote-Groups\n}";
     let password = "basic_auth {\nbob $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n}";
     let auth = "auth = { forward = \"http://a:9091/verify\", headers = [\"Remote-User\", \"Remote-Groups\"] }";

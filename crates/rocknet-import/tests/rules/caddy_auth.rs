@@ -116,7 +116,7 @@ fn renamed_fields_of_a_block_without_a_proxy_close_it() {
 }
 
 #[test]
-fn proxies_that_an_authority_trusts_are_those_of_the_server() {
+fn proxies_that_an_authorization_service_trusts_are_those_of_the_server() {
     let trusting = |ranges: &str| format!("{}\nreverse_proxy b:1", forward(&format!("trusted_proxies {ranges}")));
     let servers = "servers {\ntrusted_proxies static 10.0.0.0/8 192.0.2.1\n}";
     let private = "servers {\ntrusted_proxies static private_ranges\n}";

@@ -1,4 +1,4 @@
-//! Tests of `auth_request` of nginx, as the documentation of authorities writes it.
+//! Tests of `auth_request` of nginx, as the documentation of authorization services writes it.
 
 use rocknet_import::{Import, Language, import};
 
@@ -141,7 +141,7 @@ fn documented_configurations_are_translated() {
         has(&import, rest);
         assert!(!import.toml.contains("deny = \"all\""), "{}", import.toml);
         assert!(!is_any_weakened(&import), "{:?}", import.notes);
-        // The pages of the authority are open.
+        // The pages of the service are open.
         let open = server.contains("/oauth2/") || server.contains("goauthentik");
         assert_eq!(
             import.toml.contains("auth = false"),
@@ -153,7 +153,7 @@ fn documented_configurations_are_translated() {
 }
 
 #[test]
-fn an_authority_without_a_counterpart_closes_the_place() {
+fn an_authorization_service_without_a_counterpart_closes_the_place() {
     let verify = "location = /verify { internal; proxy_pass http://a:1/verify; }";
     for (server, is_closed) in [
         (format!("auth_request /verify; {verify}"), false),
@@ -210,7 +210,7 @@ fn an_authority_without_a_counterpart_closes_the_place() {
             import.toml
         );
     }
-    // Turning off passwords leaves the authority in effect, and vice versa.
+    // Turning off passwords leaves the service in effect, and vice versa.
     for server in [
         format!("auth_request /verify; {verify} location /a/ {{ auth_basic off; expires 1d; }}"),
         format!("auth_basic x; auth_basic_user_file /u; {verify} location /a/ {{ auth_request off; expires 1d; }}"),
@@ -220,7 +220,7 @@ fn an_authority_without_a_counterpart_closes_the_place() {
         let route = route.split_once("\n\n").map_or(route, |(route, _)| route);
         assert!(!route.contains("auth = false"), "{}", import.toml);
     }
-    // Without an authority, a field of the client does not become an identity.
+    // Without an authorization service, a field of the client does not become an identity.
     let import = translated(
         "auth_request_set $user $upstream_http_x_user; location / { proxy_set_header X-User $user; proxy_pass http://a; }",
     );
@@ -272,7 +272,7 @@ fn pages_for_signing_in_become_redirects() {
 }
 
 #[test]
-fn longer_paths_of_an_internal_authority_stay_internal() {
+fn longer_paths_of_an_internal_authorization_service_stay_internal() {
     let server = "auth_request /auth; location /auth { internal; proxy_pass http://a:1; }";
     let import = translated(server);
     has(&import, "route.\"~^/auth\"]\ninternal = true");

@@ -35,7 +35,7 @@ pub fn authentication(page: &mut Page, authentication: &Authentication) {
         rejected_sessions,
         signed_urls,
     } = authentication;
-    let help = "Queries to the authority of `auth.forward`, by outcome.";
+    let help = "Queries to the authorization service of `auth.forward`, by outcome.";
     outcomes(page, "rocknet_forward_auth_queries", help, "outcome", forward);
     let help = "Logins by `auth.oidc`, by outcome; `begun` counts redirects to the provider.";
     outcomes(page, "rocknet_oidc_logins", help, "outcome", logins);

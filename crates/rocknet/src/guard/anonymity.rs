@@ -1,4 +1,4 @@
-//! Removal of identity fields that clients send: only an authenticator, such as an authority
+//! Removal of identity fields that clients send: only an authenticator, such as an authorization service
 //! (`auth = { forward = "…" }`) or a login (`oidc`), may set them.
 
 use std::sync::Arc;

@@ -13,11 +13,11 @@ use super::{client_certificate, forward, oidc, signed_url};
 ///
 /// # Errors
 ///
-/// Fails if an authority cannot be used, or a placeholder is unknown.
+/// Fails if an authorization service cannot be used, or a placeholder is unknown.
 pub(super) fn of_route(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenticator>>, Box<dyn Error>> {
     Ok(Some(match &route.settings.auth {
         None | Some(Auth::Passwords(_)) => return Ok(None),
-        Some(Auth::Forward(authority)) => forward::make(authority, route)?,
+        Some(Auth::Forward(service)) => forward::make(service, route)?,
         Some(Auth::Signed(keys)) => signed_url::make(keys, route),
         Some(Auth::Certificate(rule)) => client_certificate::make(rule)?,
         Some(Auth::Oidc(provider)) => oidc::make(provider, route),
@@ -29,7 +29,7 @@ pub(super) fn of_route(route: &GuardRoute<'_>) -> Result<Option<Arc<dyn Authenti
 pub(super) fn identity_names(settings: &Settings) -> Vec<Box<str>> {
     match &settings.auth {
         None | Some(Auth::Passwords(_) | Auth::Signed(_)) => Vec::new(),
-        Some(Auth::Forward(authority)) => forward::identity_names(authority),
+        Some(Auth::Forward(service)) => forward::identity_names(service),
         Some(Auth::Certificate(rule)) => client_certificate::identity_names(rule),
         Some(Auth::Oidc(_)) => oidc::identity_names(),
     }

@@ -1,6 +1,6 @@
-//! Forward authentication: an authority decides about each request (`auth = { forward = "…" }`).
+//! Forward authentication: an authorization service decides about each request (`auth = { forward = "…" }`).
 //!
-//! The authority receives a GET request with the header fields of the client and with fields that describe the request.
+//! The service receives a GET request with the header fields of the client and with fields that describe the request.
 //! A response from 200 to 299 admits the request, and its fields become the identity of the client. Any other response
 //! is sent to the client. Without a response, the request is not admitted.
 
@@ -47,20 +47,20 @@ const MAX_DRAINED: usize = 64 * 1024;
 /// Maximum size of the fields that become the identity of a client, in bytes. Applications accept heads of this size.
 const MAX_IDENTITY: usize = 16 * 1024;
 
-/// Query about a request. It is kept with the request, so that guards of further routes with the same authority use its
-/// result.
+/// Query about a request. It is kept with the request, so that guards of further routes with the same authorization
+/// service use its result.
 struct Query {
-    authority: Arc<ForwardAuthority>,
-    /// Empty until the authority has admitted the request.
+    auth_service: Arc<AuthService>,
+    /// Empty until the service has admitted the request.
     admitted: Rc<OnceCell<Admitted>>,
 }
 
-/// Authority of a route.
-struct ForwardAuthority {
+/// Authorization service of a route.
+struct AuthService {
     model: ForwardAuth,
     proxy: ProxyHandler,
     route: Arc<Route>,
-    /// Path and query of the request to the authority.
+    /// Path and query of the request to the service.
     target: Box<[u8]>,
     /// Names of the fields of the response that are copied to requests.
     names: Arc<[Box<str>]>,
@@ -72,16 +72,16 @@ struct ForwardAuthority {
     counters: Arc<OutcomeCounters<ForwardOutcome>>,
 }
 
-/// Creates the authority of a route.
+/// Creates the authorization service of a route.
 ///
 /// # Errors
 ///
-/// As [`ForwardAuthority::new`].
+/// As [`AuthService::new`].
 pub(super) fn make(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<Arc<dyn Authenticator>, Box<dyn Error>> {
-    Ok(Arc::new(ForwardAuthority::new(model, route)?))
+    Ok(Arc::new(AuthService::new(model, route)?))
 }
 
-impl Authenticator for ForwardAuthority {
+impl Authenticator for AuthService {
     /// Removes the fields of an identity that the client has sent, and adds none.
     fn anonymous(&self, _context: &GuardContext<'_>, admitted: Admitted) -> Admitted {
         Admitted {
@@ -90,12 +90,12 @@ impl Authenticator for ForwardAuthority {
         }
     }
 
-    /// Queries the authority about a request, once for all routes of the site that the request leads to.
+    /// Queries the authorization service about a request, once for all routes of the site that the request leads to.
     fn check(self: Arc<Self>, context: &GuardContext<'_>) -> Check {
         let is_same =
-            |other: &ForwardAuthority| other.model == self.model && other.route.label.site == self.route.label.site;
+            |other: &AuthService| other.model == self.model && other.route.label.site == self.route.label.site;
         let earlier = context.held.find(|query: &Query| {
-            let admitted = query.admitted.get().filter(|_| is_same(&query.authority));
+            let admitted = query.admitted.get().filter(|_| is_same(&query.auth_service));
             admitted.cloned()
         });
         if let Some(admitted) = earlier {
@@ -106,13 +106,13 @@ impl Authenticator for ForwardAuthority {
             return Check::Decided(Err(Box::new(fixed::error(Status::BAD_REQUEST))));
         };
         let exchange = self.exchange(context);
-        let (authority, admitted) = (Arc::clone(&self), Rc::default());
+        let (auth_service, admitted) = (Arc::clone(&self), Rc::default());
         context.held.keep(Query {
-            authority: self,
+            auth_service: self,
             admitted: Rc::clone(&admitted),
         });
         Check::Deferred(Box::pin(async move {
-            let admission = authority.query(exchange, page.flatten()).await;
+            let admission = auth_service.query(exchange, page.flatten()).await;
             if let Ok(result) = &admission {
                 let _ = admitted.set(result.clone());
             }
@@ -121,18 +121,18 @@ impl Authenticator for ForwardAuthority {
     }
 }
 
-impl ForwardAuthority {
-    /// Prepares the authority of a route.
+impl AuthService {
+    /// Prepares the authorization service of a route.
     ///
     /// # Errors
     ///
-    /// Fails if the authority is reached over TLS, and the system has no CA certificates, or the host name of the
-    /// authority cannot be in a certificate.
-    fn new(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<ForwardAuthority, Box<dyn Error>> {
+    /// Fails if the service is reached over TLS, and the system has no CA certificates, or the host name of the service
+    /// cannot be in a certificate.
+    fn new(model: &ForwardAuth, route: &GuardRoute<'_>) -> Result<AuthService, Box<dyn Error>> {
         let send_timeout = route.route.server.send_timeout;
         let proxy = Proxy::new(&proxy_model(model), &route.registries.upstreams, send_timeout)?;
         let names: Arc<[Box<str>]> = model.headers.iter().map(|name| name.as_str().into()).collect();
-        Ok(ForwardAuthority {
+        Ok(AuthService {
             model: model.clone(),
             proxy: ProxyHandler::new(proxy),
             route: Arc::clone(route.route),
@@ -162,7 +162,7 @@ impl ForwardAuthority {
             Poll::Ready(admission) => Poll::Ready(Some(admission)),
         });
         let admission = result.await.unwrap_or_else(|| {
-            self.log("the authority of `forward` takes longer than `timeout`");
+            self.log("the authorization service of `forward` takes longer than `timeout`");
             Err(Box::new(fixed::error(Status::GATEWAY_TIMEOUT)))
         });
         self.counters.count(&services, ForwardOutcome::of(&admission));
@@ -179,7 +179,7 @@ impl ForwardAuthority {
             200..=299 => self.identity(&response.fields).inspect(|_| drain(&mut response)),
             // An interim or upgrade response, or a 304 although the query has no precondition.
             ..=199 | 304 => {
-                self.log("the authority of `forward` responds with a status that decides nothing");
+                self.log("the authorization service of `forward` responds with a status that decides nothing");
                 Err(Box::new(fixed::error(Status::BAD_GATEWAY)))
             }
             401 if self.sign_in.is_some() => Err(Box::new(sign_in(page, *response))),
@@ -191,7 +191,7 @@ impl ForwardAuthority {
         }
     }
 
-    /// Returns the admission by a response of the authority with these fields.
+    /// Returns the admission by a response of the authorization service with these fields.
     fn identity(&self, fields: &FieldList) -> Admission {
         let mut identity = Identity {
             names: Arc::clone(&self.anonymous.names),
@@ -215,7 +215,7 @@ impl ForwardAuthority {
             }
         }
         if size > MAX_IDENTITY {
-            self.log("the fields that the authority of `forward` returns are longer than 16 KiB");
+            self.log("the fields that the authorization service of `forward` returns are longer than 16 KiB");
             return Err(Box::new(fixed::error(Status::BAD_GATEWAY)));
         }
         Ok(Admitted {
@@ -265,7 +265,7 @@ impl ForwardAuthority {
         with_own_fields(&query, is_removed, added)
     }
 
-    /// Logs a problem of the authority, at most once a second for each route.
+    /// Logs a problem of the authorization service, at most once a second for each route.
     #[cold]
     fn log(&self, what: &'static str) {
         let cause = Cause {
@@ -280,30 +280,30 @@ impl ForwardAuthority {
     }
 }
 
-/// Returns the names of the fields by which an authority identifies clients.
+/// Returns the names of the fields by which an authorization service identifies clients.
 pub(super) fn identity_names(model: &ForwardAuth) -> Vec<Box<str>> {
     let names = model.headers.iter().chain([&model.user_field]);
     names.map(|name| name.as_str().into()).collect()
 }
 
-/// Returns the settings of the proxy by which an authority is reached.
+/// Returns the settings of the proxy by which an authorization service is reached.
 fn proxy_model(model: &ForwardAuth) -> model::Proxy {
     let mut proxy = model::Proxy::to(vec![WeightedUpstream {
         upstream: model.to.clone(),
         weight: 1,
         role: UpstreamRole::Active,
     }]);
-    // The authority is addressed by its own name. `X-Forwarded-Host` contains the host of the client's request.
+    // The service is addressed by its own name. `X-Forwarded-Host` contains the host of the client's request.
     let url = model.to.to_string();
     let host = url.split_once("://").map_or("localhost", |(_, host)| host);
     proxy.headers.insert("Host".to_owned(), host.to_owned());
-    // Some authorities admit clients by their address in this field.
+    // Some services admit clients by their address in this field.
     proxy.headers.insert("X-Real-IP".to_owned(), "{client.ip}".to_owned());
-    // The addresses and cookies in the responses belong to the site of the authority, so they are not rewritten.
+    // The addresses and cookies in the responses belong to the site of the service, so they are not rewritten.
     proxy.redirects = AddressRewrites::OFF;
     proxy.cookie_paths = AddressRewrites::OFF;
     proxy.cookie_domains = AddressRewrites::OFF;
-    // Failures do not take the authority out of rotation, so that each request is tried.
+    // Failures do not take the service out of rotation, so that each request is tried.
     proxy.fails = 0;
     proxy.queue = proxy.queue.min(model.timeout);
     proxy.connect = proxy.connect.min(model.timeout);

@@ -7,7 +7,7 @@ use rocknet_handler::outcomes::{CountedOutcome, SiteCounters};
 /// all counters.
 #[derive(Debug, Default)]
 pub struct AuthCounters {
-    /// Queries to authorities.
+    /// Queries to authorization services.
     pub forward: SiteCounters<ForwardOutcome>,
     /// Logins by OpenID Connect.
     pub logins: SiteCounters<LoginOutcome>,
@@ -18,14 +18,15 @@ pub struct AuthCounters {
 }
 
 impl AuthCounters {
-    /// Returns the number of requests about which an authority or a provider should have decided, and did not.
+    /// Returns the number of requests about which an authorization service or a provider should have decided, and did
+    /// not.
     pub fn errors(&self) -> u64 {
         let AuthCounters { forward, logins, .. } = self;
         forward.sum(ForwardOutcome::Error) + forward.sum(ForwardOutcome::Timeout) + logins.sum(LoginOutcome::Error)
     }
 }
 
-/// Outcome of a query to an authority.
+/// Outcome of a query to an authorization service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardOutcome {
     /// The request is admitted.
@@ -34,9 +35,9 @@ pub enum ForwardOutcome {
     Denied,
     /// The client is redirected, for instance to a login page.
     Redirected,
-    /// The authority cannot be reached, or its response is invalid or has a status of 500 or more.
+    /// The service cannot be reached, or its response is invalid or has a status of 500 or more.
     Error,
-    /// The authority does not respond in time.
+    /// The service does not respond in time.
     Timeout,
 }
 
@@ -45,7 +46,7 @@ impl ForwardOutcome {
     pub fn of(admission: &Admission) -> ForwardOutcome {
         match admission.as_ref().map_err(|response| response.status.code()) {
             Ok(_) => ForwardOutcome::Allowed,
-            // The guard responds with 504 if its own time limit passes. A 504 of the authority counts in the same way.
+            // The guard responds with 504 if its own time limit passes. A 504 of the service counts in the same way.
             Err(504) => ForwardOutcome::Timeout,
             Err(500..) => ForwardOutcome::Error,
             Err(300..=399) => ForwardOutcome::Redirected,

@@ -320,7 +320,7 @@ impl RequestContext {
         }
     }
 
-    /// Adds the cookies of the identities, such as those of an authority.
+    /// Adds the cookies of the identities, such as those of an authorization service.
     pub(super) fn add_cookies(&self, response: &mut Response) {
         for identity in self.identities.borrow().iter() {
             for (name, value) in identity.cookies.iter() {

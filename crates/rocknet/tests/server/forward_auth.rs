@@ -1,4 +1,4 @@
-//! Forward authentication: an authority decides about requests (`auth = { forward = "…" }`).
+//! Forward authentication: an authorization service decides about requests (`auth = { forward = "…" }`).
 
 mod counters;
 mod identities;
@@ -13,12 +13,12 @@ use super::support::upstream::{Next, ReceivedRequest, Upstream, ok, write_to};
 use super::support::{Folder, Running};
 
 over_http3! {
-    an_authority_admits_or_answers,
-    nothing_is_open_without_the_authority,
+    an_authorization_service_admits_or_responds,
+    nothing_is_open_without_the_authorization_service,
 }
 
-/// Starts an authority that admits the cookie `session=ann` and redirects other clients.
-fn authority() -> Upstream {
+/// Starts an authorization service that admits the cookie `session=ann` and redirects other clients.
+fn service() -> Upstream {
     Upstream::start(|request, stream| {
         write_to(stream, decide(request));
         Next::Keep
@@ -55,29 +55,29 @@ fn folder() -> Folder {
     ])
 }
 
-/// Starts a site with these keys, whose authority is `authority`.
-fn start(authority: &Upstream, keys: &str, more: &str) -> Running {
+/// Starts a site with these keys, whose authorization service is `service`.
+fn start(service: &Upstream, keys: &str, more: &str) -> Running {
     Running::start(
         folder(),
         &format!(
             "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}/verify?x=1\" {more} }}\n{keys}\n",
-            authority.url()
+            service.url()
         ),
     )
 }
 
 #[test]
-fn an_authority_admits_or_answers() {
-    let authority = authority();
-    let server = start(&authority, "errors = { 401 = \"/401.html\" }", "");
+fn an_authorization_service_admits_or_responds() {
+    let service = service();
+    let server = start(&service, "errors = { 401 = \"/401.html\" }", "");
     // The second request finds the file in the worker cache.
     for _ in 0..2 {
         for response in fetch(&server, "GET /a.txt?q=1", &["Cookie: session=ann", "X-In: 2"], "") {
             assert_eq!((response.status, &*response.text), (200, "text a"));
         }
-        let seen = authority.last();
+        let seen = service.last();
         assert_eq!(seen.line, "GET /verify?x=1 HTTP/1.1");
-        assert_eq!(seen.field("Host"), authority.url().strip_prefix("http://"));
+        assert_eq!(seen.field("Host"), service.url().strip_prefix("http://"));
         assert_eq!(seen.field("X-In"), Some("2"));
         assert_eq!(seen.field("X-Forwarded-Method"), Some("GET"));
         assert_eq!(seen.field("X-Forwarded-Uri"), Some("/a.txt?q=1"));
@@ -106,19 +106,19 @@ fn an_authority_admits_or_answers() {
     check("session=nameless", 200, "text a");
     let [confirmed, _] = fetch(&server, "GET /a.txt", &["Cookie: status=304"], "");
     assert_eq!(confirmed.status, 502);
-    // Connections to the authority are kept.
-    assert!(authority.connections() <= 4, "{}", authority.connections());
+    // Connections to the service are kept.
+    assert!(service.connections() <= 4, "{}", service.connections());
 }
 
 #[test]
-fn an_authority_gets_the_url_that_the_nearest_proxy_reports() {
-    let authority = authority();
+fn an_authorization_service_gets_the_url_that_the_nearest_proxy_reports() {
+    let service = service();
     let server = Running::start(
         folder(),
         &format!(
             "{SERVER}trusted_proxies = [\"127.0.0.0/8\"]\n[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n\
              auth = {{ forward = \"{}/verify\" }}\n",
-            authority.url()
+            service.url()
         ),
     );
     // The client has written all but the last element.
@@ -128,7 +128,7 @@ fn an_authority_gets_the_url_that_the_nearest_proxy_reports() {
         "X-Forwarded-Host: evil.test, a.test",
     ];
     fetch(&server, "GET /a.txt", &reported, "");
-    let seen = authority.last();
+    let seen = service.last();
     assert_eq!(seen.field("X-Original-URL"), Some("https://a.test/a.txt"));
     assert_eq!(seen.field("X-Forwarded-Proto"), Some("https"));
     assert_eq!(seen.field("X-Forwarded-Host"), Some("a.test"));
@@ -136,14 +136,14 @@ fn an_authority_gets_the_url_that_the_nearest_proxy_reports() {
 
 #[test]
 fn clients_without_a_session_are_sent_to_the_login_page() {
-    let authority = authority();
+    let service = service();
     let more = ", sign_in = \"https://login.test/start?rd={scheme}://{host}{target}&path={path}\"";
     let keys = format!(
         "route.\"/plain/*\".auth = {{ forward = \"{0}\", sign_in = \"/sign_in\" }}\n\
          route.\"/named/*\".auth = {{ forward = \"{0}\", sign_in = \"{{location}}\" }}\n",
-        authority.url()
+        service.url()
     );
-    let server = start(&authority, &keys, more);
+    let server = start(&service, &keys, more);
     let check = |line: &str, cookie: &str, status: u16, location: Option<&str>| {
         for response in fetch(&server, line, &[&format!("Cookie: status={cookie}")], "") {
             assert_eq!(
@@ -181,23 +181,23 @@ fn the_login_page_can_get_the_identifier_of_the_request() {
 
 #[test]
 fn an_address_can_suffice_without_an_identity() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let (service, upstream) = (service(), Upstream::responding_with(ok("x")));
     let keys = format!("{}\nallow = \"127.0.0.0/8\"\nsatisfy = \"any\"", upstream.key());
-    let server = start(&authority, &keys, "");
+    let server = start(&service, &keys, "");
     for response in fetch(&server, "GET /", &["Remote-User: root", "Remote_User: root"], "") {
         assert_eq!(response.status, 200);
         let sent = upstream.last();
         assert_eq!((sent.field("Remote-User"), sent.field("Remote_User")), (None, None));
     }
-    assert_eq!(authority.all().len(), 0);
-    // A denied address is not sent to the authority.
-    let server = start(&authority, "deny = \"127.0.0.0/8\"", "");
+    assert_eq!(service.all().len(), 0);
+    // A denied address is not sent to the service.
+    let server = start(&service, "deny = \"127.0.0.0/8\"", "");
     assert_eq!(server.fetch("GET /", &["Cookie: session=ann"]).status, 403);
-    assert_eq!(authority.all().len(), 0);
+    assert_eq!(service.all().len(), 0);
 }
 
 #[test]
-fn nothing_is_open_without_the_authority() {
+fn nothing_is_open_without_the_authorization_service() {
     let closed = RefusingPort::new();
     let address = closed.address();
     let site = |address: &str, more: &str| {
@@ -214,7 +214,7 @@ fn nothing_is_open_without_the_authority() {
             "{path}"
         );
     }
-    // An authority that never responds, and one that responds with something else.
+    // A service that never responds, and one that responds with something else.
     let silent = Upstream::raw(|stream: TcpStream| {
         let mut room = [0; 4096];
         while std::io::Read::read(&mut &stream, &mut room).is_ok_and(|got| got > 0) {}
@@ -222,24 +222,24 @@ fn nothing_is_open_without_the_authority() {
     let server = site(&silent.url(), ", timeout = \"100ms\"");
     assert_eq!(server.get("/a.txt").status, 504);
     for junk in ["junk\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2, 3\r\n\r\nok", ""] {
-        let authority = Upstream::start(move |_, stream| {
+        let service = Upstream::start(move |_, stream| {
             write_to(stream, junk);
             Next::Close
         });
-        assert_eq!(site(&authority.url(), "").get("/a.txt").status, 502, "{junk:?}");
+        assert_eq!(site(&service.url(), "").get("/a.txt").status, 502, "{junk:?}");
     }
     // A response that is too large to become an identity.
     let big = format!(
         "HTTP/1.1 200 OK\r\nRemote-User: {}\r\nContent-Length: 0\r\n\r\n",
         "x".repeat(17 * 1024)
     );
-    let authority = Upstream::responding_with(big);
-    assert_eq!(site(&authority.url(), "").get("/a.txt").status, 502);
+    let service = Upstream::responding_with(big);
+    assert_eq!(site(&service.url(), "").get("/a.txt").status, 502);
 }
 
 #[test]
 fn tunnels_are_opened_for_admitted_clients_alone() {
-    let authority = authority();
+    let service = service();
     let upstream = Upstream::start(|_, stream| {
         write_to(
             stream,
@@ -247,7 +247,7 @@ fn tunnels_are_opened_for_admitted_clients_alone() {
         );
         Next::Close
     });
-    let server = start(&authority, &upstream.key(), "");
+    let server = start(&service, &upstream.key(), "");
     let upgrade = [
         "Connection: Upgrade",
         "Upgrade: websocket",
@@ -260,11 +260,11 @@ fn tunnels_are_opened_for_admitted_clients_alone() {
     let head = client.head();
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     assert_eq!(client.bytes(5), b"hello");
-    let query = authority.last();
+    let query = service.last();
     assert_eq!((query.field("Upgrade"), query.field("Sec-WebSocket-Key")), (None, None));
     let refused = server.fetch("GET /chat", &upgrade);
     assert_eq!(refused.status, 302);
-    // Over HTTP/2, a tunnel begins with CONNECT, and the authority sees the method that upstreams get.
+    // Over HTTP/2, a tunnel begins with CONNECT, and the service sees the method that upstreams get.
     let mut http2 = Http2::to(server.address());
     assert_eq!(http2.get("/chat").status.as_u16(), 302);
     assert!(http2.is_extended_connect_enabled());
@@ -274,6 +274,6 @@ fn tunnels_are_opened_for_admitted_clients_alone() {
     let (response, _stream) = http2.start_request(request, false);
     let status = http2.wait(response).expect("a response").status();
     assert_eq!(status.as_u16(), 302);
-    assert_eq!(authority.last().field("X-Forwarded-Method"), Some("GET"));
+    assert_eq!(service.last().field("X-Forwarded-Method"), Some("GET"));
     assert_eq!(upstream.all().len(), 1);
 }

@@ -129,7 +129,7 @@ fn compared(case: &Case<'_>, response: &ReceivedResponse) -> (u16, String, Strin
     }
 }
 
-/// Starts nginx with the servers, an upstream, and a server that decides about requests.
+/// Starts nginx with the servers, an upstream, and an authorization service.
 fn nginx(folder: &Folder) -> Peer {
     let here = folder.path("").display().to_string();
     let servers = filled(folder, "nginx.sock");

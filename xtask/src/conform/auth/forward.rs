@@ -21,10 +21,10 @@ const FORGED: [&str; 4] = [
     "X-User: root",
 ];
 
-/// The server with the authority and the application.
+/// The server with the authorization service and the application.
 struct ForwardSite<'a> {
     server: TestServer,
-    authority: OAuth2Proxy,
+    service: OAuth2Proxy,
     application: &'a MockProvider,
     home: tempfile::TempDir,
 }
@@ -41,7 +41,7 @@ pub fn run(program: &Path) -> Result<Checks, Failure> {
     }
     let browser = LoginBrowser::new(&site.server, &site.home.path().join("state"))?;
     site.log_in(&browser, "/")?;
-    site.authority.stop()?;
+    site.service.stop()?;
     for target in ["/", "/api/x", "/pages/x"] {
         browser.open(target)?.expect(502, &[])?;
     }
@@ -56,10 +56,10 @@ impl<'a> ForwardSite<'a> {
         let home = tempfile::tempdir()?;
         let log = home.path().join("oauth2-proxy.log");
         let callback = format!("https://{SITE}/oauth2/callback");
-        let authority = OAuth2Proxy::start(application.client(), &callback, "staff", &log)?;
+        let service = OAuth2Proxy::start(application.client(), &callback, "staff", &log)?;
         let fields = "headers = [\"X-Auth-Request-User\", \"X-Auth-Request-Email\", \"X-Auth-Request-Groups\"], \
                       user_field = \"X-Auth-Request-User\"";
-        let (url, site) = (&authority.url, format!("site.\"{SITE}\""));
+        let (url, site) = (&service.url, format!("site.\"{SITE}\""));
         let settings = format!(
             "[server]\nstate = \"state\"\n[log]\nerrors = \"errors.log\"\n\
              [{site}]\nlisten = \"https://127.0.0.1:0\"\ntls = \"local\"\n\
@@ -75,7 +75,7 @@ impl<'a> ForwardSite<'a> {
         fs::write(home.path().join("rocknet.toml"), settings)?;
         Ok(ForwardSite {
             server: TestServer::start(program, &["run"], home.path())?,
-            authority,
+            service,
             application,
             home,
         })
@@ -189,7 +189,7 @@ impl<'a> ForwardSite<'a> {
         if (&*received.method, &*received.body) != ("POST", "a=1&b=2") {
             return Err(format!("the application gets {} {:?}", received.method, received.body).into());
         }
-        checks.pass("a request body reaches the application, and not the authority");
+        checks.pass("a request body reaches the application, and not the authorization service");
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Authority of forward authentication.
+/// Authorization service of forward authentication.
 pub const OAUTH2_PROXY: Tool = tools::OAUTH2_PROXY;
 /// Version of the npm package oidc-provider, and an older one for versions of Node below [`NODE_MAJOR`], such as that
 /// of Debian 12.

@@ -6,7 +6,7 @@ use rocknet_config::template;
 use crate::directive::Directive;
 use crate::placeholder;
 
-use super::authority::location_of;
+use super::service::location_of;
 use super::variables::Variables;
 
 /// Returns true for an `error_page` for clients that have to sign in.
@@ -18,7 +18,7 @@ pub(super) fn is_for_unauthorized(directive: &Directive) -> bool {
 /// Returns `None` if there is no counterpart, or if the page becomes an entry of `errors` instead.
 pub(super) fn sign_in(page: &Directive, server: &Directive, variables: &Variables) -> Option<(String, bool)> {
     let (target, words) = page.arguments.split_last()?;
-    // `error_page 401 =302 $url`, with a field of the authority's response in `$url`.
+    // `error_page 401 =302 $url`, with a field of the authorization service's response in `$url`.
     if let Some(field) = variables.fields.get(target) {
         return (field == "location").then(|| (SignIn::LOCATION.to_owned(), false));
     }

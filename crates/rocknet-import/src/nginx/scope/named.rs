@@ -10,7 +10,7 @@ use crate::value::Value;
 impl<'a> Scope<'a> {
     /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
     /// Returns false for other directives, and for an `auth_request` without a counterpart. One with a counterpart has
-    /// more than one argument, because `forward_auth` has added the URL of the authority and others.
+    /// more than one argument, because `forward_auth` has added the URL of the authorization service and others.
     pub fn collect_named(&mut self, directive: &'a Directive) -> bool {
         let is_access = match directive.name.as_str() {
             "allow" | "deny" | "satisfy" | "auth_basic" | "auth_basic_user_file" => directive.arguments.len() == 1,

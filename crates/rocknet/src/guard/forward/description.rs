@@ -1,5 +1,5 @@
-//! Header fields of the request to an authority (`auth = { forward = "…" }`): those that describe the client's request,
-//! and those of the client that are left out.
+//! Header fields of the request to an authorization service (`auth = { forward = "…" }`): those that describe the
+//! client's request, and those of the client that are left out.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use rocknet_proto::semantics::safe_path::SafePath;
 use crate::proxy::write_without_dots;
 use crate::values;
 
-/// Fields of the client that are not sent to the authority. The request to the authority has no body and offers no
+/// Fields of the client that are not sent to the authorization service. The request to it has no body and offers no
 /// other protocol. The fields of ranges and conditions are left out, so that they do not change the status of its
 /// response. The last five names are those of [`description`], which the client must not set.
 pub(super) const NOT_SENT: [&str; 20] = [
@@ -36,7 +36,7 @@ pub(super) const NOT_SENT: [&str; 20] = [
     "X-Original-URL",
 ];
 
-/// Returns the fields that describe a request to the authority, besides those of the proxy.
+/// Returns the fields that describe a request to the authorization service, besides those of the proxy.
 pub(super) fn description(request: &Request<'_>, scheme: &[u8], host: &[u8]) -> [(&'static str, Vec<u8>); 5] {
     // Over HTTP/2 and HTTP/3, a WebSocket connection begins with CONNECT, and upstreams receive GET.
     let method = match request.method {
@@ -55,7 +55,7 @@ pub(super) fn description(request: &Request<'_>, scheme: &[u8], host: &[u8]) -> 
 }
 
 /// Returns a target in the form in which RockNet itself understands its path: without dot segments, repeated slashes
-/// and needless percent-encoding. Otherwise the authority could decide about another path than the one that is served.
+/// and needless percent-encoding. Otherwise the service could decide about another path than the one that is served.
 fn unambiguous(target: &[u8]) -> Vec<u8> {
     let (path, query) = split_target(target);
     let has_two = |wanted: &[u8]| path.windows(2).any(|window| window == wanted);

@@ -1,4 +1,4 @@
-//! Metrics of queries to an authority.
+//! Metrics of queries to an authorization service.
 
 use rocknet::inventory;
 
@@ -19,15 +19,15 @@ fn all(server: &Running) -> [f64; 5] {
 
 #[test]
 fn queries_are_counted_by_outcome() {
-    let authority = authority();
+    let service = service();
     let keys = format!(
         "fallback = \"/index.html\"\n[site.default.route.\"/pages/*\"]\nauth = {{ forward = \"{0}\", sign_in = \"/sign_in\" }}\n\
          [site.default.route.\"/open/*\"]\nauth = false\n\
          [site.default.route.\"/near/*\"]\nauth = {{ forward = \"{0}\" }}\nallow = \"127.0.0.0/8\"\nsatisfy = \"any\"\n\
          [site.open]\nlisten = \"127.0.0.1:0\"\ntls = \"off\"\nroot = \"www\"",
-        authority.url()
+        service.url()
     );
-    let server = start(&authority, &keys, "");
+    let server = start(&service, &keys, "");
     for path in ["www/open/b.txt", "www/near/b.txt"] {
         server.folder.write(path, "text b");
     }
@@ -36,7 +36,7 @@ fn queries_are_counted_by_outcome() {
     for (line, cookie, index) in [
         ("GET /a.txt", "session=ann", Some(0)),
         ("GET /a.txt", "session=nameless", Some(0)),
-        // The fallback leads to another path with the same authority, which is not queried again.
+        // The fallback leads to another path with the same service, which is not queried again.
         ("GET /missing", "session=ann", Some(0)),
         ("GET /a.txt", "status=401", Some(1)),
         ("GET /a.txt", "none=1", Some(2)),
@@ -60,7 +60,7 @@ fn queries_are_counted_by_outcome() {
         .filter(|line| line.starts_with("rocknet_forward_auth_queries_total"));
     assert!(others.clone().all(|line| line.contains("site=\"default\"")), "{text}");
     assert_eq!(others.count(), 5);
-    // A reload keeps the counters, also if it removes the authority.
+    // A reload keeps the counters, also if it removes the service.
     let plain = format!("{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\n");
     server.reload(&plain).expect("a valid configuration");
     assert_eq!(server.get("/a.txt").status, 200);
@@ -68,7 +68,7 @@ fn queries_are_counted_by_outcome() {
 }
 
 #[test]
-fn failures_and_timeouts_of_authorities_are_counted() {
+fn failures_and_timeouts_of_authorization_services_are_counted() {
     let closed = RefusingPort::new();
     let site = |address: &str| {
         let auth = format!("auth = {{ forward = \"{address}\", timeout = \"100ms\" }}");

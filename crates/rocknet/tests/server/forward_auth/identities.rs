@@ -1,6 +1,6 @@
-//! Identities that an authority establishes: fields, variables, cookies, logs and caches.
+//! Identities that an authorization service establishes: fields, variables, cookies, logs and caches.
 
-use super::{authority, folder, start};
+use super::{folder, service, start};
 use crate::access::{SERVER, fetch};
 use crate::support::Running;
 use crate::support::fastcgi::{self, Peer, SOCKET};
@@ -8,17 +8,17 @@ use crate::support::upstream::{Next, Upstream, ok, write_to};
 
 over_http3! {
     identities_replace_the_fields_of_clients,
-    cookies_of_the_authority_reach_the_client,
+    cookies_of_the_authorization_service_reach_the_client,
 }
 
 #[test]
 fn identities_replace_the_fields_of_clients() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let (service, upstream) = (service(), Upstream::responding_with(ok("x")));
     let keys = format!(
         "{}\nheaders = {{ \"X-User\" = \"{{user}}\" }}\nrule = [{{ header = {{ \"Remote-Groups\" = \"admin\" }}, respond = 200, body = \"forged\" }}]",
         upstream.key()
     );
-    let server = start(&authority, &keys, "");
+    let server = start(&service, &keys, "");
     let forged = [
         "Remote-User: root",
         "remote_user: root",
@@ -36,7 +36,7 @@ fn identities_replace_the_fields_of_clients() {
             assert_eq!((response.status, &*response.text), (200, "x"));
             assert_eq!(response.field("X-User"), user);
         }
-        let (query, sent) = (authority.last(), upstream.last());
+        let (query, sent) = (service.last(), upstream.last());
         assert_eq!(query.field("Remote-User"), None);
         assert_eq!((sent.field("Remote-User"), sent.field("Remote-Groups")), (user, groups));
         for name in ["remote_user", "REMOTE_GROUPS", "Remote-Email", "X-Other"] {
@@ -48,12 +48,12 @@ fn identities_replace_the_fields_of_clients() {
 /// As `copy_headers Remote-User>X-App-User` of Caddy is translated.
 #[test]
 fn a_proxy_sends_a_field_of_the_identity_under_another_name() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let (service, upstream) = (service(), Upstream::responding_with(ok("x")));
     let keys = format!(
         "proxy = {{ to = \"{}\", headers = {{ X-App-User = \"{{request.header.Remote-User}}\" }} }}",
         upstream.url()
     );
-    let server = start(&authority, &keys, "");
+    let server = start(&service, &keys, "");
     for (cookie, user) in [("Cookie: session=ann", Some("ann")), ("Cookie: session=nameless", None)] {
         let fields = ["X-App-User: root", "Remote-User: root", cookie];
         for response in fetch(&server, "GET /", &fields, "") {
@@ -65,12 +65,12 @@ fn a_proxy_sends_a_field_of_the_identity_under_another_name() {
 }
 
 #[test]
-fn cookies_of_the_authority_reach_the_client() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+fn cookies_of_the_authorization_service_reach_the_client() {
+    let (service, upstream) = (service(), Upstream::responding_with(ok("x")));
     let text = format!(
         "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
          [site.default.route.\"/app/*\"]\n{}\n",
-        authority.url(),
+        service.url(),
         upstream.key()
     );
     let server = Running::start(folder(), &text);
@@ -94,7 +94,7 @@ fn cookies_of_the_authority_reach_the_client() {
 
 #[test]
 fn responses_are_not_shared_between_identities() {
-    let authority = authority();
+    let service = service();
     let upstream = Upstream::start(|request, stream| {
         let user = request.field("Remote-User").unwrap_or("nobody");
         let response = format!(
@@ -104,7 +104,7 @@ fn responses_are_not_shared_between_identities() {
         write_to(stream, response);
         Next::Keep
     });
-    let server = start(&authority, &format!("{}\ncache = true", upstream.key()), "");
+    let server = start(&service, &format!("{}\ncache = true", upstream.key()), "");
     for (cookie, expected) in [
         ("session=ann", "ann"),
         ("session=renewed", "bob"),
@@ -119,10 +119,10 @@ fn responses_are_not_shared_between_identities() {
 }
 
 #[test]
-fn responses_of_rules_have_the_cookies_of_the_authority() {
-    let authority = authority();
+fn responses_of_rules_have_the_cookies_of_the_authorization_service() {
+    let service = service();
     let rules = "rule = [{ path = \"/r\", redirect = \"/a.txt\" }, { path = \"/s\", respond = 404 }]";
-    let server = start(&authority, rules, "");
+    let server = start(&service, rules, "");
     for (path, status) in [("/r", 308), ("/s", 404)] {
         let response = server.fetch(&format!("GET {path}"), &["Cookie: session=renewed"]);
         let cookies = response
@@ -139,15 +139,15 @@ fn responses_of_rules_have_the_cookies_of_the_authority() {
 }
 
 #[test]
-fn access_logs_have_the_identity_of_the_authority() {
-    let (authority, folder) = (authority(), folder());
+fn access_logs_have_the_identity_of_the_authorization_service() {
+    let (service, folder) = (service(), folder());
     let log = folder.path("access.log");
     let upstream = Upstream::responding_with(ok("x"));
     let text = format!(
         "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
          log = {{ access = \"{}\", format = '{{target}} {{request.header.Remote-Groups}}' }}\n\
          [site.default.route.\"/app/*\"]\n{}\n",
-        authority.url(),
+        service.url(),
         log.display(),
         upstream.key()
     );
@@ -179,10 +179,10 @@ fn applications_get_the_user_and_no_forged_variables() {
         fastcgi::write_to(stream, fastcgi::response(text.as_bytes()));
         fastcgi::Next::Keep
     });
-    let authority = authority();
+    let service = service();
     let text = format!(
         "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nfastcgi = \"unix:{SOCKET}\"\nauth = {{ forward = \"{}\" }}\n",
-        authority.url()
+        service.url()
     );
     let server = Running::start(folder, &text);
     let fields = [
@@ -197,9 +197,9 @@ fn applications_get_the_user_and_no_forged_variables() {
 
 #[test]
 fn open_routes_pass_no_forged_identity() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
+    let (service, upstream) = (service(), Upstream::responding_with(ok("x")));
     let keys = format!("{}\n[site.default.route.\"/open\"]\nauth = false", upstream.key());
-    let server = start(&authority, &keys, ", user_field = \"X-Name\"");
+    let server = start(&service, &keys, ", user_field = \"X-Name\"");
     let forged = [
         "Remote-User: root",
         "remote_groups: admin",
@@ -213,5 +213,5 @@ fn open_routes_pass_no_forged_identity() {
             assert_eq!(sent.field(name), None, "{name}");
         }
     }
-    assert_eq!(authority.all().len(), 0);
+    assert_eq!(service.all().len(), 0);
 }

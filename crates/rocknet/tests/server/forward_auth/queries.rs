@@ -1,14 +1,14 @@
-//! Queries to an authority: their fields, and the routes that send them.
+//! Queries to an authorization service: their fields, and the routes that send them.
 
-use super::{authority, start};
+use super::{service, start};
 use crate::access::{SERVER, fetch};
 use crate::support::upstream::{Upstream, ok};
 use crate::support::{Folder, Running};
 
 #[test]
 fn queries_have_neither_body_nor_conditions() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("done")));
-    let server = start(&authority, &upstream.key(), "");
+    let (service, upstream) = (service(), Upstream::responding_with(ok("done")));
+    let server = start(&service, &upstream.key(), "");
     let fields = [
         "Cookie: session=ann",
         "Content-Type: text/plain",
@@ -23,7 +23,7 @@ fn queries_have_neither_body_nor_conditions() {
     ];
     for response in fetch(&server, "POST /public/../form", &fields, "the body") {
         assert_eq!((response.status, &*response.text), (200, "done"));
-        let (query, sent) = (authority.last(), upstream.last());
+        let (query, sent) = (service.last(), upstream.last());
         for name in [
             "Content-Type",
             "Content-Length",
@@ -47,8 +47,8 @@ fn queries_have_neither_body_nor_conditions() {
 }
 
 #[test]
-fn each_route_of_a_request_asks_its_authority() {
-    let (open, strict) = (authority(), authority());
+fn each_route_of_a_request_queries_its_authorization_service() {
+    let (open, strict) = (service(), service());
     let folder = Folder::with(&[("www/index.html", "home"), ("www/in/a.txt", "inside")]);
     let text = format!(
         "{SERVER}[site.default]\nlisten = \"127.0.0.1:0\"\nroot = \"www\"\nauth = {{ forward = \"{}\" }}\n\
@@ -66,8 +66,8 @@ fn each_route_of_a_request_asks_its_authority() {
 }
 
 #[test]
-fn routes_with_one_authority_ask_it_once() {
-    let authority = authority();
+fn routes_with_one_authorization_service_query_it_once() {
+    let service = service();
     let folder = Folder::with(&[
         ("www/in/index.html", "inside"),
         ("www/other/a.txt", "other"),
@@ -78,7 +78,7 @@ fn routes_with_one_authority_ask_it_once() {
          auth = {{ forward = \"{}\" }}\nrule = [{{ path = \"/old\", rewrite = \"/other/a.txt\" }}]\n\
          [site.default.route.\"/in/*\"]\ncompress = false\n\
          [site.default.route.\"/other/*\"]\ndeny = \"192.0.2.1\"\n",
-        authority.url()
+        service.url()
     );
     let server = Running::start(folder, &text);
     let cookie = "Cookie: session=renewed";
@@ -89,10 +89,10 @@ fn routes_with_one_authority_ask_it_once() {
         ("/old", "other"),
         ("/old", "other"),
     ] {
-        let before = authority.all().len();
+        let before = service.all().len();
         let response = server.fetch(&format!("GET {path}"), &[cookie]);
         assert_eq!((response.status, &*response.text()), (200, expected), "{path}");
-        assert_eq!(authority.all().len(), before + 1, "{path}");
+        assert_eq!(service.all().len(), before + 1, "{path}");
         let cookies = response
             .fields
             .iter()
@@ -103,28 +103,28 @@ fn routes_with_one_authority_ask_it_once() {
 }
 
 #[test]
-fn the_authority_sees_the_query_of_a_target_without_a_path() {
-    let authority = authority();
-    let server = start(&authority, "", "");
+fn the_authorization_service_gets_the_query_of_a_target_without_a_path() {
+    let service = service();
+    let server = start(&service, "", "");
     let mut client = server.connect();
     client.send("GET http://localhost?secret=1 HTTP/1.1\r\nHost: localhost\r\nCookie: session=ann\r\n\r\n");
     assert_eq!(client.response().text(), "home");
-    let seen = authority.last();
+    let seen = service.last();
     assert_eq!(seen.field("X-Forwarded-Uri"), Some("/?secret=1"));
     assert_eq!(seen.field("X-Original-URL"), Some("http://localhost/?secret=1"));
 }
 
 #[test]
 fn clients_remove_no_field_of_the_server() {
-    let (authority, upstream) = (authority(), Upstream::responding_with(ok("x")));
-    let server = start(&authority, &upstream.key(), "");
+    let (service, upstream) = (service(), Upstream::responding_with(ok("x")));
+    let server = start(&service, &upstream.key(), "");
     let fields = [
         "Cookie: session=ann",
         "Connection: X-Forwarded-Uri, X-Original-URI, Remote-Groups, X-Hop",
         "X-Hop: 1",
     ];
     assert_eq!(server.fetch("GET /admin", &fields).status, 200);
-    let (query, sent) = (authority.last(), upstream.last());
+    let (query, sent) = (service.last(), upstream.last());
     assert_eq!(query.field("X-Forwarded-Uri"), Some("/admin"));
     assert_eq!(query.field("X-Original-URI"), Some("/admin"));
     assert_eq!(sent.field("Remote-Groups"), Some("a,b"));

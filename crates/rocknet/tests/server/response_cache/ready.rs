@@ -300,11 +300,11 @@ fn guards_decide_about_frequent_hits() {
     }
 }
 
-/// The authority decides about each request, also about one whose response is in use by others.
+/// The authorization service decides about each request, also about one whose response is in use by others.
 #[test]
-fn an_authority_decides_about_frequent_hits() {
+fn an_authorization_service_decides_about_frequent_hits() {
     let upstream = upstream(|_| response("200 OK", "Cache-Control: public, max-age=60", "page"));
-    let authority = Upstream::start(|request, stream| {
+    let service = Upstream::start(|request, stream| {
         write_to(
             stream,
             match request.field("Cookie") {
@@ -314,7 +314,7 @@ fn an_authority_decides_about_frequent_hits() {
         );
         Next::Keep
     });
-    let server = start(&upstream, &format!("auth = {{ forward = \"{}\" }}", authority.url()));
+    let server = start(&upstream, &format!("auth = {{ forward = \"{}\" }}", service.url()));
     let mut client = server.connect();
     for _ in 0..3 * FREQUENT {
         assert_eq!(client.fetch("GET /a", &["Cookie: session=1"]).status, 200);
@@ -322,7 +322,7 @@ fn an_authority_decides_about_frequent_hits() {
             .fetch("GET /a", &[])
             .expect("no session", 403, &["!Cache-Status"]);
     }
-    assert_eq!(authority.all().len(), 6 * FREQUENT);
+    assert_eq!(service.all().len(), 6 * FREQUENT);
     assert_eq!(ready_hits(&server), 0.0);
 }
 

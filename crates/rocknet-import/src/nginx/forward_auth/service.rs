@@ -1,4 +1,5 @@
-//! The location of an authority, such as `/auth` for `auth_request /auth`: its URL, and the fields that it sets.
+//! The location of an authorization service, such as `/auth` for `auth_request /auth`: its URL, and the fields that it
+//! sets.
 
 use crate::directive::Directive;
 use crate::document::Notes;
@@ -9,9 +10,9 @@ use super::super::place::{CaseMode, LocationMatch, compiled, matched};
 use super::super::upstream::{self, Upstreams};
 use super::variables::Variables;
 
-/// Returns the URL at which RockNet queries an authority, and the location of the authority; `None` if it has no
-/// counterpart. `path`: path of the location, as in `auth_request`.
-pub(super) fn authority<'s>(
+/// Returns the URL at which RockNet queries an authorization service, and the location of the service; `None` if it has
+/// no counterpart. `path`: path of the location, as in `auth_request`.
+pub(super) fn service<'s>(
     path: &str,
     server: &'s Directive,
     variables: &Variables,
@@ -48,7 +49,7 @@ pub(super) fn authority<'s>(
     }
     let written = pass.argument(0);
     let target = upstream::target(&variables.expand(written), upstreams)?;
-    let [authority] = &target.proxy.servers[..] else {
+    let [service] = &target.proxy.servers[..] else {
         return None;
     };
     // nginx replaces the prefix of the location with the path of the URL, unless the URL has variables.
@@ -59,8 +60,8 @@ pub(super) fn authority<'s>(
         }
         (Some(target), _) => target.clone(),
     };
-    let separator = if authority.url.starts_with("unix:") { ":" } else { "" };
-    Some((format!("{}{separator}{query}", authority.url), location))
+    let separator = if service.url.starts_with("unix:") { ":" } else { "" };
+    Some((format!("{}{separator}{query}", service.url), location))
 }
 
 /// Returns the location that nginx selects for a path; `None` if there is no such location, or if an expression may
@@ -89,8 +90,8 @@ fn may_match(expression: &str, case: CaseMode, path: &str) -> bool {
     compiled(expression, case).is_none_or(|regex| regex.matches(path.as_bytes()))
 }
 
-/// Notes fields that the location of an authority sets, and that RockNet does not send with these values. The authority
-/// then gets the value of the client, if the client sends such a field.
+/// Notes fields that the location of an authorization service sets, and that RockNet does not send with these values.
+/// The service then gets the value of the client, if the client sends such a field.
 pub(super) fn note_fields(location: &Directive, url: &str, server: &Directive, notes: &mut Vec<Note>) {
     let mut found = Vec::new();
     // A location without such a directive inherits those of the server.
@@ -102,27 +103,31 @@ pub(super) fn note_fields(location: &Directive, url: &str, server: &Directive, n
                 true if is_sent(directive.argument(0), directive.argument(1)) => {}
                 true => found.weakens(
                     directive,
-                    "the authority does not get this value, and a client can send the field: docs/forward-auth.md",
+                    "the authorization service does not get this value, and a client can send the field: \
+                     docs/forward-auth.md",
                 ),
                 false if directive.argument(0) == "on" => {}
-                false => found.weakens(directive, "the authority gets the fields of the client"),
+                false => found.weakens(directive, "the authorization service gets the fields of the client"),
             }
         }
     }
     for directive in location.children() {
         if directive.is("proxy_pass") && url.starts_with("https://") {
-            found.differs(directive, "RockNet verifies the certificate of the authority");
+            found.differs(
+                directive,
+                "RockNet verifies the certificate of the authorization service",
+            );
         }
     }
     for note in found {
-        // Several locations may have the same authority, so the note may exist already.
+        // Several locations may have the same service, so the note may exist already.
         if !notes.contains(&note) {
             notes.push(note);
         }
     }
 }
 
-/// Returns true if the authority gets a field with a value that corresponds to the value of nginx.
+/// Returns true if the authorization service gets a field with a value that corresponds to the value of nginx.
 fn is_sent(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let has_one = |parts: &[&str]| parts.iter().any(|part| value.contains(part));
