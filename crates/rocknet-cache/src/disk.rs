@@ -4,14 +4,13 @@
 //! worker ── put, remove, purge ─▶ log.rs: positions, waiting records ─▶ thread.rs: writes segments, drops the oldest
 //!   │                              │ same lock                              │ at start
 //!   └─ find ─▶ index.rs ◀──────────┘                     recovery.rs: reads segments
-//!        └─ readers ─▶ shared.rs: reads a record, checks it, and compares it with bans.rs
+//!        └─ readers ─▶ shared.rs: reads a record, checks it, and compares it with purge_list.rs
 //! ```
 //! The log consists of segments, to which records are appended (record.rs). The oldest segment is dropped when the log
 //! is full; the responses in it that were used are appended again (eviction.rs). A change of a resource appends a
 //! removal or a purge, so that it also applies after a restart.
 
 mod ages;
-mod bans;
 mod entry;
 mod eviction;
 mod folder;
@@ -20,6 +19,7 @@ mod index;
 mod log;
 mod names;
 mod position;
+mod purge_list;
 mod record;
 mod recovery;
 mod shared;

@@ -81,7 +81,7 @@ pub(super) fn keep_responses(
             || shared.index.find(header.hash).iter().any(is_outdated)
             || !log.has_room(header.length())
             || shared.index.at(header.hash, position).is_none()
-            || shared.is_banned(&entry, &response)
+            || shared.is_purged(&entry, &response)
         {
             continue;
         }

@@ -118,7 +118,7 @@ fn forget(shared: &Shared, segment: u32, why: &str) {
     tracing::warn!("response cache on disk: segment {segment:08x}: {why}; older responses are not used");
     shared.stats.errors.fetch_add(1, Ordering::Relaxed);
     shared.index.clear();
-    shared.bans().clear();
+    shared.purge_list().clear();
 }
 
 /// End of a segment.
@@ -169,7 +169,7 @@ fn replay_segment(
                 shared.index.remove(header.hash);
             }
             (Kind::Purge, head) => match head.and_then(record::decode_purge) {
-                Some(purge) => shared.ban(header.position, purge),
+                Some(purge) => shared.apply_purge(header.position, purge),
                 None => forget(shared, number, "a purge is damaged"),
             },
             (Kind::Trim, head) => match head.and_then(record::decode_trim) {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 
-use super::bans::Bans;
 use super::entry::{Entry, Mark};
 use super::folder::Folder;
 use super::index::Index;
 use super::log::{Log, Phase};
 use super::names::{Hashes, NameLists};
 use super::position::Position;
+use super::purge_list::PurgeList;
 use super::record::{self, Header, Kind};
 use super::stats::Stats;
 use crate::key;
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     folder: ArcSwapOption<Folder>,
     hashes: ArcSwapOption<Hashes>,
     names: RwLock<NameLists>,
-    bans: RwLock<Bans>,
+    purge_list: RwLock<PurgeList>,
 }
 
 impl Shared {
@@ -76,7 +76,7 @@ impl Shared {
             folder: ArcSwapOption::empty(),
             hashes: ArcSwapOption::empty(),
             names: RwLock::default(),
-            bans: RwLock::default(),
+            purge_list: RwLock::default(),
         }
     }
 
@@ -86,12 +86,12 @@ impl Shared {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn bans(&self) -> RwLockWriteGuard<'_, Bans> {
-        self.bans.write().unwrap_or_else(PoisonError::into_inner)
+    pub fn purge_list(&self) -> RwLockWriteGuard<'_, PurgeList> {
+        self.purge_list.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current_bans(&self) -> RwLockReadGuard<'_, Bans> {
-        self.bans.read().unwrap_or_else(PoisonError::into_inner)
+    fn current_purge_list(&self) -> RwLockReadGuard<'_, PurgeList> {
+        self.purge_list.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn folder(&self) -> Option<Arc<Folder>> {

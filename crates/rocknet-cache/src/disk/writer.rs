@@ -136,7 +136,7 @@ impl Writer<'_> {
     /// Removes all segments.
     pub fn clear(&mut self) -> io::Result<()> {
         self.shared.index.clear();
-        self.shared.bans().clear();
+        self.shared.purge_list().clear();
         self.active = None;
         self.end = 0;
         self.segments.clear();
@@ -167,7 +167,7 @@ impl Writer<'_> {
         let shared = self.shared;
         shared.index.retain(|entry| entry.position.segment != number);
         let first = self.segments.front().map_or(number.wrapping_add(1), |(next, _)| *next);
-        shared.bans().forget_before(Position {
+        shared.purge_list().forget_before(Position {
             segment: first,
             offset: 0,
         });

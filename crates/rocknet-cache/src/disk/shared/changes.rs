@@ -101,7 +101,7 @@ impl Shared {
         match Header::new(Kind::Purge, 0, 0, head.len(), 0) {
             Some(header) => {
                 let position = log.append(header, head, Bytes::new());
-                self.ban(position, purge.clone());
+                self.apply_purge(position, purge.clone());
             }
             // Not reached, because no URL or tag is that long. The purge of everything includes its selection.
             None => self.append_purge(log, &Purge::everything()),
@@ -122,14 +122,14 @@ impl Shared {
 
     /// Applies a purge to all responses before its position. A response is compared with the purges after it when it is
     /// read, except that a purge of everything drops all responses at once.
-    pub fn ban(&self, position: Position, purge: Purge) {
-        let mut bans = self.bans();
+    pub fn apply_purge(&self, position: Position, purge: Purge) {
+        let mut list = self.purge_list();
         if purge.site.is_none() && purge.selection == Selection::Everything {
-            bans.clear();
-            drop(bans);
+            list.clear();
+            drop(list);
             self.index.clear();
-        } else if let Some(until) = bans.add(position, purge) {
-            drop(bans);
+        } else if let Some(until) = list.add(position, purge) {
+            drop(list);
             // There are too many purges, so those up to `until` were forgotten. Older responses can no longer be
             // compared with them.
             self.index.retain(|entry| entry.position > until);
@@ -137,7 +137,7 @@ impl Shared {
     }
 
     /// Returns true if a purge selects a response, or if its URL was changed.
-    pub fn is_banned(&self, entry: &Entry, head: &record::ResponseHead<'_>) -> bool {
+    pub fn is_purged(&self, entry: &Entry, head: &record::ResponseHead<'_>) -> bool {
         let is_changed = |url| {
             let sites = self.index.sites.read();
             let urls = &sites.of(entry).urls;
@@ -147,7 +147,7 @@ impl Shared {
         };
         head.url.is_some_and(is_changed)
             || self
-                .current_bans()
+                .current_purge_list()
                 .select(entry.position, head.key, head.url, &head.tags)
     }
 }

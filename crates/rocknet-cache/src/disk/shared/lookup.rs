@@ -78,7 +78,7 @@ impl Shared {
         if response.key != key {
             return None;
         }
-        if self.is_banned(entry, &response) {
+        if self.is_purged(entry, &response) {
             self.index.remove_at(entry.hash, entry.position);
             return None;
         }

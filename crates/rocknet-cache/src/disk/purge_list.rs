@@ -9,17 +9,17 @@ use crate::purge::Purge;
 
 /// Maximum number of purges. Beyond it, the older half of them is forgotten, and all responses that this half could
 /// select are dropped.
-const MAX_BANS: usize = 4096;
+const MAX_PURGES: usize = 4096;
 
 /// Purges in the order of their positions, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct Bans {
+pub(super) struct PurgeList {
     all: Vec<(Position, Purge)>,
     /// The same purges, so that only a repeated purge needs a search in `all`.
     known: HashSet<Purge>,
 }
 
-impl Bans {
+impl PurgeList {
     /// Adds a purge. An earlier one with the same selection is replaced. Returns a position if all responses before it
     /// have to be dropped, because there are too many purges.
     pub fn add(&mut self, position: Position, purge: Purge) -> Option<Position> {
@@ -27,11 +27,11 @@ impl Bans {
             self.all.retain(|(_, other)| *other != purge);
         }
         self.all.push((position, purge));
-        if self.all.len() <= MAX_BANS {
+        if self.all.len() <= MAX_PURGES {
             return None;
         }
-        let until = self.all[MAX_BANS / 2].0;
-        for (_, old) in self.all.drain(..=MAX_BANS / 2) {
+        let until = self.all[MAX_PURGES / 2].0;
+        for (_, old) in self.all.drain(..=MAX_PURGES / 2) {
             self.known.remove(&old);
         }
         Some(until)
@@ -46,7 +46,7 @@ impl Bans {
     }
 
     pub fn clear(&mut self) {
-        *self = Bans::default();
+        *self = PurgeList::default();
     }
 
     /// Returns true if a purge after the position of a response selects it.
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn only_later_purges_select_a_response() {
-        let mut bans = Bans::default();
+        let mut list = PurgeList::default();
         let key = b"s\0sh\0/a?b\0";
         let tags: [Box<str>; 1] = ["t".into()];
-        assert!(!bans.select(at(1), key, None, &tags));
-        assert_eq!(bans.add(at(5), Purge::tag("t")), None);
-        assert_eq!(bans.add(at(6), Purge::url("https://h/a", true).expect("a purge")), None);
+        assert!(!list.select(at(1), key, None, &tags));
+        assert_eq!(list.add(at(5), Purge::tag("t")), None);
+        assert_eq!(list.add(at(6), Purge::url("https://h/a", true).expect("a purge")), None);
         for (position, key, tags, expected) in [
             (4, &key[..], &tags[..], true),
             (5, key, &tags, true),
@@ -98,34 +98,34 @@ mod tests {
             (4, b"s\0ph\0/ab\0", &[], true),
         ] {
             assert_eq!(
-                bans.select(at(position), key, None, tags),
+                list.select(at(position), key, None, tags),
                 expected,
                 "{position} {key:?} {tags:?}"
             );
         }
         // With a template, the URL is that of the request, and a query makes no difference.
         let template = b"s\0S\0text\0";
-        assert!(bans.select(at(4), template, Some(b"h\0/ab"), &[]));
-        assert!(!bans.select(at(4), template, Some(b"h\0/b"), &[]));
-        bans.forget_before(at(6));
-        assert_eq!(bans.len(), 1);
+        assert!(list.select(at(4), template, Some(b"h\0/ab"), &[]));
+        assert!(!list.select(at(4), template, Some(b"h\0/b"), &[]));
+        list.forget_before(at(6));
+        assert_eq!(list.len(), 1);
         // A repeated purge moves.
-        assert_eq!(bans.add(at(9), Purge::url("https://h/a", true).expect("a purge")), None);
-        assert_eq!(bans.len(), 1);
-        assert!(bans.select(at(8), key, None, &[]));
+        assert_eq!(list.add(at(9), Purge::url("https://h/a", true).expect("a purge")), None);
+        assert_eq!(list.len(), 1);
+        assert!(list.select(at(8), key, None, &[]));
     }
 
     #[test]
     fn too_many_purges_drop_old_responses() {
-        let mut bans = Bans::default();
-        for number in 0..MAX_BANS as u32 {
-            assert_eq!(bans.add(at(number), Purge::tag(&number.to_string())), None);
+        let mut list = PurgeList::default();
+        for number in 0..MAX_PURGES as u32 {
+            assert_eq!(list.add(at(number), Purge::tag(&number.to_string())), None);
         }
-        let until = bans.add(at(MAX_BANS as u32), Purge::tag("more"));
-        assert_eq!(until, Some(at(MAX_BANS as u32 / 2)));
-        assert_eq!(bans.len(), MAX_BANS / 2);
-        let last = (MAX_BANS / 2 + 1).to_string();
-        let selects = |tag: &str| bans.select(at(0), b"s\0sh\0/\0", None, &[tag.into()]);
+        let until = list.add(at(MAX_PURGES as u32), Purge::tag("more"));
+        assert_eq!(until, Some(at(MAX_PURGES as u32 / 2)));
+        assert_eq!(list.len(), MAX_PURGES / 2);
+        let last = (MAX_PURGES / 2 + 1).to_string();
+        let selects = |tag: &str| list.select(at(0), b"s\0sh\0/\0", None, &[tag.into()]);
         assert!(selects(&last) && !selects("0"));
     }
 }
