@@ -148,7 +148,7 @@ fn translate_rule(
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
     let difference = found.visible_difference();
     // A rewrite of more requests than in Apache would hide their paths from the refusals that follow.
-    if is_rewrite && precedes_refusal && difference.is_some() && !found.accuracy.has_only() {
+    if is_rewrite && precedes_refusal && !found.accuracy.has_only() {
         return false;
     }
     let tests = both(&guard.alternatives, &found.alternatives);

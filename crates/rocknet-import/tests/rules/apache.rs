@@ -353,6 +353,12 @@ fn exceptions_are_at_most_those_of_apache() {
         ],
     );
     assert!(has_note(&import, "before a rewrite"), "{:?}", import.notes);
+    // In a host, `REQUEST_FILENAME` is the path of the URL, which names no file. A rewrite of existing files would hide
+    // them from the refusal.
+    assert_rules_of_host(
+        "RewriteCond %{REQUEST_FILENAME} -f\nRewriteRule ^/a /b\nRewriteRule ^/a - [F]",
+        &["path = '~^/a'; respond = 403"],
+    );
 }
 
 #[test]

@@ -170,8 +170,8 @@ fn clients_without_a_session_are_sent_to_the_login_page() {
 
 #[test]
 fn the_login_page_can_get_the_identifier_of_the_request() {
-    let authority = authority();
-    let server = start(&authority, "", ", sign_in = \"/sign_in?id={request.id}\"");
+    let service = service();
+    let server = start(&service, "", ", sign_in = \"/sign_in?id={request.id}\"");
     for response in fetch(&server, "GET /", &["Cookie: status=401"], "") {
         let location = response.field("Location").expect("a redirect");
         let id = location.strip_prefix("/sign_in?id=").expect(location);
