@@ -61,10 +61,7 @@ fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, si
     let patterns = &area.patterns;
     // True if nginx selects another location for some of the paths. Entries of `redirects` have no exceptions for these
     // paths, so a rule is added then.
-    let has_others = match area.is_site() {
-        true => !area.is_alone(&[]),
-        false => !area.is_alone(patterns),
-    };
+    let has_others = !area.is_alone(patterns);
     let always = [Vec::new()];
     match action::parse(directive) {
         // An empty host stands for the host of the request, for which a rule is added below.
