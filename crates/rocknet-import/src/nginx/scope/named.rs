@@ -9,9 +9,9 @@ use crate::value::Value;
 
 impl<'a> Scope<'a> {
     /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
-    /// Returns false for other directives, and for an `auth_request` that RockNet cannot express. An `auth_request` that
-    /// RockNet can express has several arguments here. The module `forward_auth` has added them, such as the URL of the
-    /// authorization service.
+    /// Returns false for other directives, and for an `auth_request` that RockNet cannot express. An `auth_request`
+    /// that RockNet can express has several arguments here. The module `forward_auth` has added them, such as the URL
+    /// of the authorization service.
     pub fn collect_named(&mut self, directive: &'a Directive) -> bool {
         let is_access = match directive.name.as_str() {
             "allow" | "deny" | "satisfy" | "auth_basic" | "auth_basic_user_file" => directive.arguments.len() == 1,
