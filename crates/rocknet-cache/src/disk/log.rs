@@ -73,6 +73,9 @@ pub(super) struct EarlyChanges {
 impl EarlyChanges {
     /// Adds a changed resource. `hash`: hash of its key, if the seed is known.
     pub fn remove(&mut self, hash: Option<u64>, key: &[u8]) {
+        if self.are_lost {
+            return;
+        }
         if let Some(hash) = hash {
             if self.hashes.len() < MAX_EARLY_HASHES {
                 self.hashes.insert(hash);
@@ -331,5 +334,8 @@ mod tests {
         assert!(!early.are_lost && early.hashes.len() == MAX_EARLY_HASHES);
         early.lose_if_hashed();
         assert!(early.are_lost && early.hashes.is_empty());
+        // The log will be emptied, so further changes are not collected.
+        early.remove(Some(1), b"");
+        assert!(early.hashes.is_empty());
     }
 }
