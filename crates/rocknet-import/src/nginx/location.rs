@@ -133,10 +133,14 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
     for LocationRoute { settings, line, .. } in &mut routes {
-        // Called before `restore`, whose values are not lists of the location and must cancel nothing.
+        // The lists of the location replace both lists of the server. This call precedes `restore`, because restored
+        // lists are those of the server and replace nothing.
         settings.cancel_inherited_lists(&base, *line);
         restore(settings, &root, &base);
-        settings.cancel_inherited_lists(&root, *line);
+        // A locked `root` has `deny = "all"` for a restriction without a counterpart, which no list may replace.
+        if root.is_locked() {
+            settings.cancel_inherited_lists(&root, *line);
+        }
     }
     let mut inherited = access_of(&base);
     inherited.merge(access_of(&root));
@@ -183,9 +187,12 @@ fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Setti
         let known = site.routes.iter().find(|route| route.pattern == "*.php");
         let known = known.map(|route| route.settings.clone()).unwrap_or_default();
         let mut own = known.clone();
+        // The order of these calls is explained in `translate`.
         own.cancel_inherited_lists(base, location.line);
         restore(&mut own, &changed, base);
-        own.cancel_inherited_lists(root, location.line);
+        if root.is_locked() {
+            own.cancel_inherited_lists(root, location.line);
+        }
         if own.has_same_values(&known) {
             continue;
         }
