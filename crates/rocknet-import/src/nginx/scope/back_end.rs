@@ -86,15 +86,16 @@ impl<'a> Scope<'a> {
                     self.settings.close(line);
                     return self.notes.skip(directive, &message);
                 }
-                let addresses: Vec<String> = match upstreams.get(address) {
-                    Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
-                    None => vec![address.to_owned()],
+                // The default port of a `server` in an `upstream` block is 80. Outside of such a block, nginx requires a
+                // port. A name without a port is that of a block in another file, and becomes a host with port 9000.
+                let (addresses, default_port): (Vec<String>, u16) = match upstreams.get(address) {
+                    Some(group) => (group.servers.iter().map(|server| server.url.clone()).collect(), 80),
+                    None => (vec![address.to_owned()], 9000),
                 };
-                // `unix:/…` contains a colon, too. Any other address without a colon gets the default port of
-                // php-fpm.
+                // `unix:/…` contains a colon, too, and has no port.
                 let addresses = addresses.into_iter().map(|address| match address.contains(':') {
                     true => address,
-                    false => format!("{address}:9000"),
+                    false => format!("{address}:{default_port}"),
                 });
                 let to = Value::texts(addresses);
                 let params = params::entries(&self.inherited_params(), name);
