@@ -24,8 +24,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Calls `read`, which reads the directives of a named location into this level, the one with `try_files`. During
-    /// the call, the parameters are those of the named location, which inherits those of the server, and not those of
-    /// the location with `try_files`.
+    /// the call, `params` are those of the named location, and `outer_params` those of the server, which it inherits.
     pub fn read_named(&mut self, location: &'a Directive, read: impl FnOnce(&mut Scope<'a>)) {
         self.named = Some(NamedAccess {
             location,
@@ -33,6 +32,7 @@ impl<'a> Scope<'a> {
             exit: None,
         });
         let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
+        // In a location, `outer_params` are those of the server already. In a server, they are those of `http`.
         if self.level == ConfigLevel::Server {
             self.outer_params = params::effective(&own, &outer);
         }
@@ -86,8 +86,8 @@ impl<'a> Scope<'a> {
                     self.settings.close(line);
                     return self.notes.skip(directive, &message);
                 }
-                // The default port of a `server` in an `upstream` block is 80. Outside of such a block, nginx requires a
-                // port. A name without a port is that of a block in another file, and becomes a host with port 9000.
+                // A `server` in an `upstream` block has port 80 by default. Any other address needs a port in nginx, so
+                // a name without one is that of a block in a file that was not read. It becomes a host with port 9000.
                 let (addresses, default_port): (Vec<String>, u16) = match upstreams.get(address) {
                     Some(group) => (group.servers.iter().map(|server| server.url.clone()).collect(), 80),
                     None => (vec![address.to_owned()], 9000),
