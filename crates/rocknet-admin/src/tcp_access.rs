@@ -1,4 +1,4 @@
-//! Access over TCP: the two tokens, and the password of an operator.
+//! Access over TCP: by a token with full permission, by a token that permits only reading, or by a password.
 
 use base64ct::{Base64, Encoding};
 use rocknet_access::{self as access, Access, Check, Decision, State};

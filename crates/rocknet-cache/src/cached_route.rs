@@ -41,7 +41,8 @@ pub(crate) struct CachedRoute {
     pub bypass: Option<RequestConditions>,
     /// Template that makes the keys (`key` of the configuration), if the route has one.
     pub key: Option<KeyTemplate>,
-    /// Numbers of the last changes of the site's URLs; `None` without a template.
+    /// Number of the last change of each URL, by which responses that were requested before the change are recognized.
+    /// `None` without a template: keys are then made from URLs, so the responses of a changed URL can be removed.
     pub url_changes: Option<Arc<UrlChanges>>,
     /// True if a stored response may be sent before [`Handler::handle`] is called. False if guards check the request
     /// only once its script has been found. Then [`ExchangeRef::admit_to_script`] has to admit the request.
@@ -50,7 +51,8 @@ pub(crate) struct CachedRoute {
 
 impl CachedRoute {
     /// Returns true if a stored response may be sent to a request without a call of [`Handler::handle`]: no guard of a
-    /// script has to check the request, or these guards are known.
+    /// script has to check the request, or the caller can check it now. If `admit_to_script` is set, the caller must
+    /// call it before the response is sent, and may send the response only if the result is true.
     pub fn may_answer(&self, exchange: &ExchangeRef<'_>) -> bool {
         self.answers_now || exchange.admit_to_script.is_some()
     }
@@ -63,15 +65,15 @@ impl CachedRoute {
         }
     }
 
-    /// Returns true if the URL of a stored response has changed since the response was requested. Without a template,
-    /// the responses of a changed URL are removed instead.
+    /// Returns true if the URL of a stored response has changed since the response was requested, for example by a POST
+    /// request. Without a template, returns false, because the responses of a changed URL are removed.
     pub fn is_changed(&self, stored: &StoredResponse) -> bool {
         let changes = self.url_changes.as_ref().zip(stored.url.as_deref());
         changes.is_some_and(|(changes, url)| changes.last(url) > stored.changes)
     }
 
-    /// Carries out the purges that a response of the handler demands, and removes the fields for this server. Must be
-    /// called for each response of the handler. `is_secure`: true if the request came over TLS.
+    /// Carries out the purges that a response of the handler demands by fields such as `X-LiteSpeed-Purge`, and removes
+    /// these fields. Must be called for each response of the handler. `is_secure`: true if the request came over TLS.
     pub fn apply_control_fields(&self, request: &Request<'_>, is_secure: bool, response: &mut Response) {
         if self.settings.litespeed {
             let purges = litespeed::purges(&response.fields, &self.route.label.site, request, is_secure);

@@ -15,7 +15,8 @@ pub use persistent::{Moment, PersistentTerms};
 /// Reason why a response is not stored. Its name is the parameter `detail` of `Cache-Status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotStored {
-    /// The status depends on conditions or ranges of the request, or is not a final one.
+    /// The status is not final, or depends on conditions or ranges of the request. Or the response has
+    /// `must-understand`, and this cache does not implement the caching rules of the status.
     Status,
     /// `no-store` of the request or response.
     NoStore,
@@ -139,18 +140,21 @@ impl Terms {
         self.initial_age_ms + now_ms.saturating_sub(self.received_ms)
     }
 
-    /// Returns the rest of the lifetime in seconds; negative for a stale response.
+    /// Returns the remaining lifetime in whole seconds, rounded down; negative for a stale response.
     pub fn ttl(&self, now_ms: u64) -> i64 {
         let (lifetime, age) = (self.lifetime_ms as i64, self.age_ms(now_ms) as i64);
         (lifetime - age).div_euclid(1000)
     }
 
-    /// Returns the uptime in milliseconds from which a fresh response has another age in seconds, another rest of its
-    /// lifetime in seconds, or is stale.
+    /// Returns the uptime in milliseconds at which the age or the remaining lifetime of a fresh response next changes,
+    /// both in whole seconds, or at which the response becomes stale.
     pub fn unchanged_until_ms(&self, now_ms: u64) -> u64 {
         let age = self.age_ms(now_ms);
-        let rest = self.lifetime_ms.saturating_sub(age);
-        now_ms + rest.min(1000 - age % 1000).min(rest % 1000 + 1)
+        let remaining = self.lifetime_ms.saturating_sub(age);
+        let age_changes_in = 1000 - age % 1000;
+        // Rounded down, the remaining seconds change one millisecond after a whole number of seconds is left.
+        let remaining_changes_in = remaining % 1000 + 1;
+        now_ms + remaining.min(age_changes_in).min(remaining_changes_in)
     }
 
     /// Returns true while the age is below the lifetime and no validation is required.

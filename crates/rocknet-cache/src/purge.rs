@@ -97,6 +97,8 @@ impl Purge {
         }
         match &self.selection {
             Selection::Everything | Selection::Tag(_) => true,
+            // A key made by a template of the configuration does not name the URL, so it may belong to any URL. For a
+            // stored response, callers replace the parts of such a key by the URL of the response.
             Selection::Url { .. } if key.is_template => true,
             Selection::Url {
                 authority,
@@ -117,7 +119,8 @@ impl Purge {
         }
     }
 
-    /// Returns true if a resource is selected. `tags`: those of its responses.
+    /// Returns true if a resource is selected. `key`: parts of its key; if a template has made the key, with the URL of
+    /// the response ([`KeyParts::with_url`]). `tags`: the tags of its responses.
     pub(crate) fn selects(&self, key: &KeyParts<'_>, tags: &[Box<str>]) -> bool {
         let has_tag = match &self.selection {
             Selection::Tag(tag) => tags.iter().any(|other| **other == **tag),
@@ -166,8 +169,7 @@ impl<'p> PurgeSet<'p> {
         has_urls || self.selects_key(key) || is_tagged()
     }
 
-    /// Returns true if a resource is selected. `key`: parts of its key, with the URL of its response if a template has
-    /// made the key. `tags`: the tags of its responses.
+    /// Returns true if a resource is selected. `key` and `tags`: as for [`Purge::selects`].
     pub fn selects<'t>(&self, key: &KeyParts<'_>, mut tags: impl Iterator<Item = &'t str>) -> bool {
         let has_tag = |tag: &str| {
             let purges = self.tags.get(tag).into_iter().flatten();

@@ -155,8 +155,8 @@ impl Sources {
         };
         let column = chars_before(span.start);
         let width = chars_before(span.end).saturating_sub(column).max(1);
-        // The excerpt begins at the start of the line if the span then fits into it. Of a span that is wider than half
-        // an excerpt, only as much has to fit. Otherwise, the excerpt begins a quarter of its length before the span.
+        // The excerpt begins at the start of the line if the span, or its first 70 characters (half an excerpt), then
+        // fits into it. Otherwise, it begins 35 characters (a quarter of an excerpt) before the span.
         let skipped = if column + width.min(MAX_EXCERPT_CHARS / 2) > MAX_EXCERPT_CHARS {
             column - MAX_EXCERPT_CHARS / 4
         } else {

@@ -25,7 +25,8 @@ const SIZE: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
 ];
 
-/// Error of an invalid duration, size or rate, with the help of the finding.
+/// Error of an invalid duration, size or rate. The text is the remedy that is shown with the error, such as
+/// `write "10s"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitError(pub String);
 

@@ -93,7 +93,7 @@ pub struct ConfigState {
     pub unreadable: Option<String>,
 }
 
-/// Text to check as the configuration of a server, without a change.
+/// Text to check as the configuration of a server. The check changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -137,8 +137,8 @@ pub struct Finding {
     /// Column in characters, counted from 1; 0 without a position.
     #[serde(default)]
     pub column: usize,
-    /// Path of the key in the file, such as `["site", "example.com", "root"]`; empty without a position in a file that
-    /// the request is about.
+    /// Path of the key in the file, such as `["site", "example.com", "root"]`. Empty if the finding has no position, or
+    /// if its file is not the one that the request checks or changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
 }
@@ -247,7 +247,8 @@ pub enum Edit {
         /// New name.
         to: String,
     },
-    /// Sets a field of the form of a site.
+    /// Sets a key of a site to the text of a form field. Unlike the value of `set`, the text is not TOML: a string has
+    /// no quotes, and a list has one element on each line.
     SetField {
         /// Name of the site.
         site: String,
@@ -256,7 +257,7 @@ pub enum Edit {
         /// New text; an empty text removes the key.
         text: String,
     },
-    /// Sets a field of the form of the server.
+    /// Sets a key of the server to the text of a form field, written as for `set_field`.
     SetServerField {
         /// Name of the field, such as `server.workers`.
         field: String,

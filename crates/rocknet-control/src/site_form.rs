@@ -49,7 +49,8 @@ pub struct SiteField {
     pub group: String,
     /// Input that suits the key.
     pub input: FieldInput,
-    /// Words of a choice, or words that a client may propose in place of another text.
+    /// Words that the field accepts. A choice accepts only these. Another input also accepts other text; an example is
+    /// the word `auto` in a field for a number.
     pub words: Vec<FieldWord>,
     /// Documentation of the key. The first sentence is the summary.
     pub help: String,
@@ -65,7 +66,8 @@ pub struct SiteField {
 }
 
 impl SiteField {
-    /// Returns the text of the field before it is filled in. A switch whose key is not in the file shows its default.
+    /// Returns the text that the field shows until a user changes it: the present value. A switch whose key is not in
+    /// the file shows its default.
     pub fn present(&self) -> &str {
         match self.input {
             FieldInput::Switch if self.text.is_empty() => &self.default,

@@ -94,7 +94,7 @@ pub fn not_found(tree: &Tree, path: &str) {
 pub enum ArchiveBound {
     /// Number of files and folders.
     Entries,
-    /// Number of names read, including those that are left out.
+    /// Number of names read, including those of hidden files, which are left out: four times that of `Entries`.
     Names,
     /// Number of folders inside each other.
     Depth,
@@ -110,13 +110,13 @@ pub fn archive_limit(tree: &Tree, relative: &[u8], bound: ArchiveBound) {
     let (what, help) = match bound {
         ArchiveBound::Entries => ("it has more files and folders than browse.zip.entries", RAISE),
         ArchiveBound::Names => (
-            "it has more than four names for each entry of browse.zip.entries, including hidden ones",
+            "the number of its names, including hidden ones, is more than four times browse.zip.entries",
             RAISE,
         ),
         ArchiveBound::Depth => ("its folders are deeper than browse.zip.depth", RAISE),
         ArchiveBound::Size => ("its files are larger than browse.zip.size", RAISE),
         ArchiveBound::Paths => (
-            "the paths of its files and folders have more than 8 MiB, which no key changes",
+            "the paths of its files and folders are longer than 8 MiB in total, a limit that no key changes",
             "download its folders one by one",
         ),
     };

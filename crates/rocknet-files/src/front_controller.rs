@@ -34,7 +34,8 @@ pub fn find(lookup: &DiskLookup, root: &Arc<Root>, tree: &Tree, path: &str) -> S
         .map(|(end, _)| &inside[..end]);
     let mut found = "";
     for folder in folders {
-        // A path that no file can have may still lie in the folder of an application: `/wiki/Special:Search`.
+        // RockNet never opens unsafe names, such as `Talk:Main` in `/wiki/Talk:Main/edit`, which is a stream name of
+        // Windows. The search ends at such a name, but `/wiki` may still be an application.
         let is_safe = SafePath::from_decoded(folder).is_ok_and(|folder| !folder.has_dot_segment());
         if !is_safe || !disk.is_folder(folder) {
             break;

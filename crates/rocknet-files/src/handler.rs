@@ -17,8 +17,8 @@ use rocknet_handler::fixed;
 use rocknet_handler::response::Response;
 use rocknet_handler::{ExchangeRef, Handler, HandlerFuture, HandlerOutput};
 
-/// Path that no file can have, because names with a colon are not looked up. It replaces request paths that no file can
-/// have.
+/// Path that no file can have, because names with a colon are not looked up. It is looked up in place of the path of a
+/// request that must not lead to a file.
 pub const NO_FILE_PATH: &str = "/:";
 
 /// Responds with the file at a path of a tree.
@@ -67,8 +67,9 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
         .await
 }
 
-/// Replaces a path such as `/a%2Fb`, whose decoded form `/a/b` may be the path of another file. Other paths that no
-/// file can have are kept for script lookups, because they may begin with the path of a script, such as
+/// Replaces a path that no file can have, but whose decoded and normalized form may be the path of another file. For
+/// example, no file can have the path `/a%2Fb/../c` because of the encoded slash, but its normalized form is `/c`. All
+/// other paths are kept. Even a path that no file can have may begin with the path of a script, such as
 /// `/index.php/Special:Search`.
 pub fn clear_unnameable_path(exchange: &mut Exchange) {
     if script_path(&exchange.path, exchange.is_file_path) == NO_FILE_PATH {
@@ -77,8 +78,9 @@ pub fn clear_unnameable_path(exchange: &mut Exchange) {
 }
 
 /// Returns the path under which a script is looked up: `path`, or the replacement of [`clear_unnameable_path`].
-/// `is_file_path`: true if a file can have the path.
+/// `path`: decoded and normalized path of a request. `is_file_path`: true if a file can have the path that was sent.
 pub fn script_path(path: &str, is_file_path: bool) -> &str {
+    // An error of `from_decoded`: no file can have the normalized path either, so it cannot lead to another file.
     match is_file_path || SafePath::from_decoded(path).is_err() {
         true => path,
         false => NO_FILE_PATH,

@@ -10,7 +10,8 @@ pub struct Script {
     /// Document root: the root of the site without symbolic links. When a link is switched to another release, this
     /// path changes, so PHP's opcode cache does not run the old code.
     pub root: Box<OsStr>,
-    /// Path of the site, with a leading slash: `/index.php`. Without an alias, also the path below the root.
+    /// Path of the script on the site, with a leading slash: `/index.php`. Without an alias, it is also the path below
+    /// the root.
     pub name: Box<str>,
     /// Rest of the request's path after the script: empty, or with a leading slash.
     pub path_info: Box<str>,
@@ -23,16 +24,16 @@ pub struct Script {
 /// Place of a script below an alias.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AliasScript {
-    /// Path of the site that the alias maps to the folder.
+    /// URL path of the folder on the site, such as `/img` for the alias of a route `/img/*`.
     pub prefix: Box<str>,
-    /// The folder, without symbolic links.
+    /// The folder of the alias on disk, without symbolic links.
     pub folder: Box<OsStr>,
     /// Path of the script on disk.
     pub file: Box<OsStr>,
 }
 
 impl Script {
-    /// Creates a script from the folder of its site, its path below that folder, and the rest of the request's path.
+    /// Creates a script from the root of its site, its path on the site, and the rest of the request's path.
     pub fn new(root: &Path, name: &str, path_info: &str) -> Script {
         Script {
             root: root.as_os_str().into(),

@@ -202,9 +202,10 @@ pub trait Guard: Send + Sync {
     }
 
     /// Counts a request that is about to be served from the worker cache. Called once, after all guards have admitted
-    /// the request. `ends_at_once`: true if the response is so small that the system usually takes it at once, so that
-    /// nothing has to be kept in [`GuardContext::held`]. Returns a value for [`Guard::uncount_cached`]. If the result
-    /// is `None`, nothing was counted, and the caller has to use [`Guard::check`].
+    /// the request. `ends_at_once`: true if the response is so small that the send buffer of the socket usually takes
+    /// it whole. The request then ends immediately, so nothing has to be kept in [`GuardContext::held`]. Returns a
+    /// value for [`Guard::uncount_cached`]. If the result is `None`, nothing was counted, and the caller has to use
+    /// [`Guard::check`].
     fn count_cached(&self, _context: &GuardContext<'_>, _ends_at_once: bool) -> Option<u32> {
         Some(0)
     }

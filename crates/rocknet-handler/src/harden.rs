@@ -56,12 +56,13 @@ fn add(route: &Route, fields: &mut FieldList) {
     if !has_policy && fields.value("X-Frame-Options").is_none() {
         fields.add("X-Frame-Options", "SAMEORIGIN");
     }
-    // An application that permits frames by the older field must not be contradicted by the policy.
-    let permits_frames = fields
+    // Browsers ignore `X-Frame-Options` if a policy has `frame-ancestors`. `frame-ancestors 'self'` would therefore
+    // replace another value of the application, such as `DENY`, so the policy is left out.
+    let has_other_frame_options = fields
         .value("X-Frame-Options")
         .is_some_and(|value| !value.eq_ignore_ascii_case("SAMEORIGIN"));
     for (name, value) in FIELDS {
-        if fields.value(name).is_none() && !(permits_frames && name == CONTENT_SECURITY_POLICY) {
+        if fields.value(name).is_none() && !(has_other_frame_options && name == CONTENT_SECURITY_POLICY) {
             fields.add(name, value);
         }
     }
@@ -131,7 +132,7 @@ mod tests {
             assert_eq!(of_name, [&(name.to_owned(), value.to_owned())]);
         }
         assert!(!fields.iter().any(|(name, _)| name == "X-Frame-Options"), "{fields:?}");
-        // A page that is forbidden in all frames, or permitted in some, keeps that.
+        // A page that is forbidden in all frames remains so.
         let fields = filtered(true, &[("X-Frame-Options", "DENY")]);
         assert!(
             !fields.iter().any(|(name, _)| name == CONTENT_SECURITY_POLICY),

@@ -63,8 +63,9 @@ pub(crate) enum RuleStage {
     Site,
     /// Rules of a location of nginx for one path: `location = /a`.
     Exact,
-    /// Rules of a location of nginx for a regular expression: `location ~ \.php$`. Refusals of Apache's sections also
-    /// have this stage.
+    /// Rules of a location of nginx for a regular expression: `location ~ \.php$`. Refusals of Apache's sections, such
+    /// as `<Files>`, also have this stage. Apache applies them after the rules of the host (stage `Site`) and before
+    /// those of folders (stage `Rewrite`).
     Expression,
     /// Rules of a location of nginx for a prefix: `location /a/`.
     Prefix,
@@ -151,8 +152,9 @@ impl Site {
     /// If a rule of the stage `Rewrite` rewrites the path, appends copies of the rules before it that respond. Rules of
     /// the stage `Site` are not copied. The other server applies the copied rules to the rewritten path too.
     ///
-    /// Removes `last` from a rule if rules of a later stage exist, or if the rule rewrites the path and a refusal
-    /// follows it. Otherwise `last` would skip these refusals.
+    /// Removes `last`, which skips all rules that follow, from a rule in two cases. If rules of a later stage exist,
+    /// the other server evaluates them too. If the rule rewrites the path and a refusal follows, the refusal has to
+    /// apply to the rewritten path.
     pub fn order_rules(&mut self) {
         self.rules.sort_by_key(|rule| rule.stage);
         let is_rewrite = |rule: &SiteRule| rule.stage == RuleStage::Rewrite && rule.has("rewrite");

@@ -202,15 +202,15 @@ impl ServedFiles {
             .and_then(|rest| literal(rest.strip_suffix('$').unwrap_or(rest)));
         match text {
             Some(path) if expression.ends_with('$') => return self.may_be_file(&path),
-            // The beginning of a path: a folder and all files in it, or files whose names begin like its last part.
+            // The expression matches all paths that begin with `path`. For `^/a/`, requests that lead to an index file
+            // in `/a/` have such a path themselves. For `^/ind`, they need not: `/` may lead to `/index.php`.
             Some(path) if !has_exceptions && !self.has_any_path && !self.has_any_name => {
                 let begin = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
                 let begins = |name: &String| !begin.is_empty() && name.to_ascii_lowercase().starts_with(&begin);
-                // With a dot, as in `/x.php`, the last part may be the whole name of a script. The names of scripts are
-                // not known here.
-                let may_be_script = begin.contains('.') && !self.endings.is_empty();
+                // For `^/x\.html`, the template `{path}.html` of `try` leads from `/x` to `/x.html`.
+                let may_have_ending = begin.contains('.') && !self.endings.is_empty();
                 let mut paths = self.paths.iter();
-                return may_be_script
+                return may_have_ending
                     || self.names.iter().any(begins)
                     || paths.any(|path| regex.matches(path.as_bytes()));
             }

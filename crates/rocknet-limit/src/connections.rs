@@ -56,8 +56,9 @@ impl ConnectionTable {
         })
     }
 
-    /// Returns true if a key has fewer than `max` requests in progress. Requests that end at once need no permit,
-    /// because the system takes their small responses immediately.
+    /// Returns true if a key has fewer than `max` requests in progress. Called instead of [`Self::take`] for a request
+    /// whose response is so small that the send buffer of the socket usually takes it whole. Such a request ends
+    /// immediately, so it needs no permit.
     #[inline]
     pub fn has_room(&self, key: u64, max: u32) -> bool {
         self.of_key(key) < max

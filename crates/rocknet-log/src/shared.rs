@@ -17,8 +17,8 @@ use super::sites::{NamedRun, SiteNames};
 use rocknet_io::byte_budget::ByteBudget;
 
 /// Maximum bytes of access log lines in the channel: enough for a disk that stalls for more than a second, at a hundred
-/// thousand requests per second. Bytes are limited in addition to buffers, because a client can make the lines of a
-/// buffer long.
+/// thousand requests per second. The channel itself limits only the number of buffers (`CHANNEL` in `lib.rs`), and a
+/// client can make the lines in a buffer long.
 const LINES_MAX: u64 = 32 << 20;
 
 /// Maximum bytes of error log lines in the inbox; further lines are counted as lost. Only the debug level on a busy
@@ -45,8 +45,8 @@ pub(super) struct Shared {
     pub(super) levels: Levels,
     /// True if ROCKNET_LOG has set the level; a reload then keeps it.
     pub(super) level_is_fixed: AtomicBool,
-    /// Set once this logger is the global `tracing` subscriber, whose cached interest then has to be renewed with the
-    /// level.
+    /// Set once this logger is the global `tracing` subscriber. `tracing` caches which call sites are enabled, so each
+    /// change of the level then has to renew this cache.
     pub(super) is_global: AtomicBool,
     /// False if the error log is off.
     pub(super) has_error_log: AtomicBool,
@@ -75,7 +75,8 @@ pub(super) enum Command {
     Add(OutputTarget, Option<Output>),
     /// The current configuration names this log.
     Use(u32),
-    /// A new configuration begins. It names only the error log, which was selected before, until `Use` or `Add` follow.
+    /// A new configuration begins. Its error log has already been selected by `Errors`. All other logs are unused until
+    /// `Use` or `Add` follows for them.
     Begin,
     /// Selects the error log; `None` if it is off.
     Errors(Option<u32>),
@@ -88,7 +89,7 @@ pub(super) enum Command {
     /// Sends a reply once all lines sent before are written, held, or counted as lost. Lines are held in memory while
     /// their log cannot be written; the reply does not wait for that to change.
     Sync(SyncSender<()>),
-    /// Stops the thread by the given time, and sends whether every line was written.
+    /// Stops the thread by the given time, and sends true if every line was written.
     Stop(Instant, SyncSender<bool>),
 }
 
@@ -117,7 +118,7 @@ impl Shared {
         self.inbox_is_filled.store(true, Ordering::Release);
     }
 
-    /// Adds an error line. `site`: the site that it names. Returns whether the thread has to be woken; false if an
+    /// Adds an error line. `site`: the site that it names. Returns true if the thread has to be woken; false if an
     /// earlier message has already woken it.
     pub(super) fn push_error(&self, line: &[u8], site: Option<&str>) -> bool {
         let mut inbox = lock(&self.inbox);

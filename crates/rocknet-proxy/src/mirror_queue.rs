@@ -357,7 +357,8 @@ impl ResponseDrain {
                 | ClientEvent::Switched { .. } => return Ok(true),
                 ClientEvent::Response { consumed, .. } => at += consumed,
                 ClientEvent::Data { end, .. } => at += end,
-                // The connection is closed, so nothing more is parsed.
+                // The engine expects no response. This cannot occur here, because the request is encoded, and the loop
+                // returns at the end of its response.
                 ClientEvent::Blocked => break,
             }
         }

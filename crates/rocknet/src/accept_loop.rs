@@ -348,7 +348,8 @@ impl<'w> AcceptLoop<'w> {
     }
 }
 
-/// Decides about a new QUIC connection. A banned client gets no response, because its address may be forged.
+/// Decides about a new QUIC connection: ignores a banned client, and refuses others while the worker has
+/// `max_connections` connections.
 fn decide(worker: &Worker, source: SocketAddr, max_connections: usize) -> NewConnection {
     let client = Client::Ip {
         address: source.ip(),

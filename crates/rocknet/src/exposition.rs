@@ -395,9 +395,9 @@ fn stored_on_disk(page: &mut Page, disk: Option<&DiskUsage>, sites: &[SiteDiskUs
 }
 
 fn bans(page: &mut Page, bans: &BanCounters) {
-    let help = "Bans of clients and networks in force, without those of files.";
+    let help = "Bans of clients and networks in force, without the entries of ban-list files.";
     page.gauge("rocknet_bans", "", help, bans.active);
-    let help = "Addresses and networks of ban lists.";
+    let help = "Addresses and networks in ban-list files.";
     page.gauge("rocknet_ban_list_entries", "", help, bans.listed);
     let help = "Bans after offences, by kind of offence.";
     page.family("rocknet_bans_begun", "counter", "", help);

@@ -4,8 +4,8 @@
 //!  1 preflight     preflight.rs    redirect to HTTPS, misdirected request, targets and methods that no route handles
 //!  2 route         route.rs        path → route, with its limits and flags
 //!  3 access        admission.rs    the guards of the route, such as `limit` and `auth` (each a `Guard`, in guard/)
-//!  4 limits        handle.rs       size of the request body
-//!  5 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
+//!  4 rules         rocknet-routing rewrite (once, back to 2), redirect, respond
+//!  5 limits        handle.rs       size of the request body
 //!  6 cache lookup  cache_lookup.rs worker cache: path → entry or route
 //!  7 handler       handle.rs       files | proxy | gateway | controller | embedded → a response, now or later
 //!  8 error page    error_page.rs   the page of the route for an error of any origin
@@ -13,7 +13,8 @@
 //! 10 headers       rocknet-handler `headers` of the route, Server (a `Filter`, in headers.rs)
 //! 11 log           lifecycle/      counters, durations and the access log, once the response has been sent
 //! ```
-//! Phase 4 needs the limit of the route that the rules select, so it runs after phase 5 if a handler responds.
+//! Before phase 1, `banned.rs` refuses requests of banned clients, and logins of clients with too many logins in
+//! progress. Responses of phases 1 to 4 need no handler, but the size of the request body is checked for them, too.
 //!
 //! For GET and HEAD requests without a body, the worker cache is queried as soon as scheme and site are checked, in the
 //! middle of phase 1. This is possible because each entry carries its route, and a flag that is set if no guard
@@ -87,7 +88,7 @@ pub use self::interface::{Outcome, PipelineIo, ResponseState, StartedExchange};
 pub use self::pending::{CompletedResponse, PendingResponse};
 pub use self::route::body_limit;
 
-/// Runs the phases of a request up to its handler.
+/// Runs the phases of a request up to its handler, unless the client is banned.
 #[inline]
 pub fn begin<F, R>(
     worker: &Rc<Worker>,
@@ -216,7 +217,8 @@ where
     if !decisions.has_identity() {
         return apply_rules(worker, config, incoming, number, resolved, decisions, io);
     }
-    // Rules match the fields of the identity, and not those of the client.
+    // A guard has changed the request: it has set header fields such as `Remote-User` in place of the client's, or
+    // removed the signature of the URL. Rules match the changed request.
     let identified = decisions.identified((incoming.owned)());
     let view = identified.view();
     let owned: &dyn Fn() -> Rc<OwnedRequest> = &|| Rc::clone(&identified);

@@ -86,7 +86,7 @@ pub struct Worker {
     /// True once the worker is stopping without a successor, so that clients have little time to close connections.
     is_hurried: Cell<bool>,
     /// Number of ticks after which a stopping worker closes the remaining tunnels, counted from the call that stopped
-    /// it.
+    /// it. It also limits the time in which clients of HTTP/3 can read their last response (`protocol/h3/drain.rs`).
     tunnel_close_period: Cell<u32>,
     /// Tick at which the worker closes the remaining tunnels once it is stopping.
     tunnel_close_at: Cell<Tick>,
@@ -215,8 +215,8 @@ impl Worker {
         if is_first || self.tunnel_close_at.get().is_later(close_at) {
             self.tunnel_close_at.set(close_at);
         }
-        // Late in a long drain, all tunnels may be closed already. A shorter period then still shortens the time in
-        // which clients of HTTP/3 can read their last response.
+        // A shorter period matters even if all tunnels are closed already, because it shortens the time in which
+        // clients of HTTP/3 can read their last response.
         if is_first || period < self.tunnel_close_period.get() {
             self.tunnel_close_period.set(period);
         }

@@ -52,8 +52,8 @@ pub(super) fn keep_responses(
             break;
         };
         at += header.length();
-        // A segment has a maximum number of records, so each response takes at least this share. With the bytes of the
-        // responses, the sum is an upper bound of the space that they take.
+        // The number of records in a segment is limited, so even a small response takes up `MIN_SHARE` bytes. A
+        // response thus takes up this share or its length, whichever is larger. The sum of both is an upper bound.
         let shares = shared.index.len() as u64 * u64::from(MIN_SHARE);
         let has_space = shared.index.bytes() + shares < shared.capacity.load(Ordering::Relaxed) / SPACE_DIVISOR;
         let room = if has_space { most } else { most / KEPT_DIVISOR };
@@ -74,7 +74,8 @@ pub(super) fn keep_responses(
             continue;
         };
         let mut log = shared.log();
-        // At the end of the log, the response would be preferred to a newer one that depends on other fields.
+        // If a request matches several responses, a lookup selects the last one in the log. At the end of the log, this
+        // response would therefore hide a newer one whose `Vary` has other names (`names`).
         let is_outdated = |other: &Entry| other.position > position && other.names != entry.names;
         // Changes wait for the lock, so the response is still valid when it is appended.
         if log.phase != Phase::Open
@@ -91,7 +92,7 @@ pub(super) fn keep_responses(
         kept.mark = Mark::of_site(entry.mark.site());
         kept_bytes += header.length();
         kept.position = log.append(header, head.to_vec(), body);
-        // A lookup does not find the response until it is written.
+        // The index then has the new position, where lookups find the response only once its record is written.
         log.is_urgent = true;
         // Needs no `note_url`: the URL has not changed since the response was appended, so the earlier note still
         // holds.

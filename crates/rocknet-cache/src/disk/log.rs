@@ -42,7 +42,7 @@ pub(super) struct Record {
 /// State of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The log is not open yet: another process has it, or its index is being read.
+    /// The log is not open: another process has it, its index is being read, or it has to be emptied.
     Opening,
     /// Records are accepted.
     Open,
@@ -73,6 +73,9 @@ pub(super) struct EarlyChanges {
 impl EarlyChanges {
     /// Adds a changed resource. `hash`: hash of its key, if the seed is known.
     pub fn remove(&mut self, hash: Option<u64>, key: &[u8]) {
+        if self.are_lost {
+            return;
+        }
         if let Some(hash) = hash {
             if self.hashes.len() < MAX_EARLY_HASHES {
                 self.hashes.insert(hash);
@@ -183,9 +186,9 @@ impl Log {
         };
     }
 
-    /// Drops the waiting records, and collects changes until the log is open again. The segments must be removed before
-    /// that, because removals and purges may be among the dropped records. `is_overrun`: too many records waited, so
-    /// the thread has yet to empty the log.
+    /// Drops the waiting records, and accepts none until the log is opened again. The thread must empty the log before
+    /// that, because removals and purges may be among the dropped records. Until it is empty, changes need not be
+    /// collected (`are_lost`). `is_overrun`: true if too many records waited, which makes the thread empty the log.
     pub fn close(&mut self, is_overrun: bool) {
         let phase = match self.phase {
             Phase::Closed => Phase::Closed,
@@ -331,5 +334,8 @@ mod tests {
         assert!(!early.are_lost && early.hashes.len() == MAX_EARLY_HASHES);
         early.lose_if_hashed();
         assert!(early.are_lost && early.hashes.is_empty());
+        // The log will be emptied, so further changes are not collected.
+        early.remove(Some(1), b"");
+        assert!(early.hashes.is_empty());
     }
 }

@@ -27,7 +27,8 @@ pub(super) struct Site {
     /// Position in the log before which its responses have left the index, as a number.
     floor: AtomicU64,
     ages: Mutex<Ages>,
-    /// Changes of URLs, for responses whose keys are made by a template.
+    /// Last changes of URLs, for example by POST requests. A response whose key was made by a template is compared with
+    /// them when it is read, because such a key cannot be derived from a URL.
     pub urls: UrlPositions,
 }
 

@@ -68,7 +68,8 @@ impl Writer<'_> {
         self.write_small(|folder| folder.create_segment(number))
     }
 
-    /// Writes a small file. On a full disk, the oldest segments are dropped.
+    /// Calls `write`, which creates a segment or writes another small file. If the disk is full, drops the oldest
+    /// segment and calls it again.
     pub fn write_small<T>(&mut self, write: impl Fn(&Folder) -> io::Result<T>) -> io::Result<T> {
         loop {
             match write(&self.folder) {
@@ -143,8 +144,8 @@ impl Writer<'_> {
         self.folder.remove_all()
     }
 
-    /// Drops the oldest segment, except for the responses that are kept. Returns false if there is no segment besides
-    /// the active one.
+    /// Drops the oldest segment, after [`keep_responses`] has appended some of its responses to the log again. Returns
+    /// false if there is no segment besides the active one.
     fn evict_oldest(&mut self) -> io::Result<bool> {
         if let Some((number, size)) = self.segments.front().copied() {
             // The responses that are kept take at most as much space as one segment.

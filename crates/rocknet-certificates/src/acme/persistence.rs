@@ -160,8 +160,8 @@ impl FailureRecord {
     }
 }
 
-/// Returns the host names that have a stored certificate. Wildcards and addresses are left out: their item names, such
-/// as `+.example.com`, are no host names.
+/// Returns the host names that have a stored certificate. Wildcards and addresses are left out. Their item names begin
+/// with `+`: `+.example.com.pem` for `*.example.com`, and `+192.0.2.1.pem` for an address.
 pub fn stored_host_names(storage: &dyn Storage) -> Vec<String> {
     let mut names = storage.names(FOLDER).unwrap_or_default();
     names.retain(|name| name.ends_with(".pem") && !name.starts_with('+'));

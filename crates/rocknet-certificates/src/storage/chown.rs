@@ -80,8 +80,7 @@ impl Owner {
                 Ok(found) => self.chown_entry(&found, depth)?,
                 // The entry is a link, or it was removed meanwhile.
                 Err(Errno::LOOP | Errno::NOENT) => {}
-                // A socket cannot be opened, so its owner is changed by name. A second hard link to a socket does no
-                // harm.
+                // A socket cannot be opened, so its owner is changed by name, even if it has a second hard link.
                 Err(Errno::NXIO) => chownat(folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
                 Err(error) => return Err(error.into()),
             }

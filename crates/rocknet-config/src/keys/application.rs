@@ -141,9 +141,9 @@ pub(super) const KEYS: &[Key] = &[
         "fails",
         &[Section::Application],
         Kind::Integer { min: 0, max: 1000 },
-        "Number of failures within `fail_time` after which one of several addresses is out of rotation for \
+        "Number of failures within `fail_time` after which one of several addresses is taken out of rotation for \
          `fail_time`. A failure is a failed connection, a missing response or one that cannot be parsed. After that \
-         time, one request tries the address again. `0`: never.",
+         time, one request tries the address again. With `0`, an address always stays in rotation.",
     )
     .sets(&[Target::Application(field!(fails))])
     .example("fails = 1"),

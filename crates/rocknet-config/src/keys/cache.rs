@@ -44,8 +44,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Cache],
         Kind::Size { min: 0, max: 1 << 46 },
         "Maximum size of the responses on disk. Responses that sites and routes with `cache` store are also written \
-         there, and are sent again after a restart. The oldest responses that were not used are dropped first. Each \
-         response takes about 70 bytes of memory. With `0`, no response is written to disk.",
+         there, and are sent again after a restart. Responses that have not been used since they were written are \
+         dropped first, beginning with the oldest. Each response takes about 70 bytes of memory. With `0`, no response \
+         is written to disk.",
     )
     .sets(&[Target::Cache(field!(responses_disk))])
     .example("responses_disk = \"10GiB\"")

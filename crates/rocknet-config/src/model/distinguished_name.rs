@@ -237,7 +237,8 @@ fn utf8(bytes: Vec<u8>) -> Result<String, &'static str> {
 
 /// Writes the name in the order of the certificate. Characters that separate attributes are escaped as in RFC 4514, so
 /// that no value can imitate another attribute. A value that is not text is written as `#` with the hexadecimal digits
-/// of its encoding (RFC 4514 §2.4), because the text of a name can be the user: two names never have the same text.
+/// of its encoding (RFC 4514 §2.4). Different names therefore have different texts. This is necessary because the text
+/// becomes the name of the user if the configuration has `user = "subject"`.
 impl fmt::Display for DistinguishedName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, part) in self.0.iter().enumerate() {

@@ -23,7 +23,7 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<Controller> {
         _ => return None,
     };
     if let Some(reason) = check.env.controllers_error() {
-        let help = "use the program for systems with glibc, or remove `controller`";
+        let help = "install the build of RockNet for glibc instead of the static one, or remove `controller`";
         check.error(Code::NotAvailable, node.span, format!("`controller`: {reason}"), help);
         return None;
     }

@@ -26,7 +26,8 @@ pub(crate) fn build(check: &mut Check<'_>, node: &Node) -> Option<ResponseCache>
     }
 }
 
-/// Reads `statuses`. Invalid entries are reported and left out.
+/// Reads `statuses`. Invalid entries are left out. This function reports invalid statuses; the check of the keys has
+/// reported invalid durations.
 pub(crate) fn statuses(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
     let entries = written.entry.node.as_table().map(Table::in_order).unwrap_or_default();
     let mut statuses: BTreeMap<u16, Duration> = BTreeMap::new();
@@ -125,7 +126,8 @@ pub(crate) fn memory(_: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut Re
 /// Minimum quota of a site on disk in bytes. A smaller one is surely a mistake.
 const MIN_QUOTA: u64 = 1 << 20;
 
-/// Reads `disk`. `true` means that the site has no quota.
+/// Reads `disk`. `true` means that the site has no quota. So does an invalid value, which the check of the keys has
+/// reported.
 pub(crate) fn disk(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut ResponseCache) {
     let node = &written.entry.node;
     cache.disk = match (&node.value, size(node)) {
@@ -140,7 +142,7 @@ pub(crate) fn disk(check: &mut Check<'_>, written: &WrittenKey<'_>, cache: &mut 
     };
 }
 
-/// Returns a size in bytes.
+/// Returns a size in bytes; `None` if the value is no size.
 fn size(node: &Node) -> Option<u64> {
     match &node.value {
         Value::Integer(number) => u64::try_from(*number).ok(),

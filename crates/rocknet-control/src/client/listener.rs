@@ -1,7 +1,9 @@
 //! Account of the program that listens at a TCP address of this machine.
 //!
-//! A token is sent in the clear. While a forwarded port is closed, every account of this machine can listen at it, and
-//! would get the token. Therefore the account is looked up before the token is sent.
+//! A client of the control API sends its token to this address without encryption. The program at the address is often
+//! `ssh`, which forwards connections to a server elsewhere: `ssh -L 7625:127.0.0.1:7625 HOST`. While `ssh` is not
+//! running, every account of this machine can listen at the port, and would get the token. Therefore the client looks
+//! up the account before it sends the token.
 
 use std::fs;
 use std::io;

@@ -25,8 +25,8 @@ pub struct ResponseCache {
     pub misses: u64,
     /// Number of requests that did not use the cache.
     pub bypassed: u64,
-    /// Share of the requests that used the cache and were not forwarded: 0 to 1, rounded to four digits. `None` if no
-    /// request has used the cache.
+    /// Of the requests that used the cache, the share that was not forwarded: 0 to 1, rounded to four digits. `None` if
+    /// no request has used the cache.
     pub hit_ratio: Option<f64>,
 }
 

@@ -292,9 +292,11 @@ impl<A: PathAccess> Scan<A> {
     /// Adds a file if a request for its path would get it.
     fn add_file(&mut self, path: &str, relative: &[u8], name: String) -> Result<(), Status> {
         let Some(tree) = self.tree_at(path) else { return Ok(()) };
-        // Looking up a program or script would log that it is not sent.
-        let of_site = tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
-        if tree.is_program(&of_site) || tree.runs_scripts && NameClass::of(of_site.as_bytes()) != NameClass::File {
+        // Looking up a program or script would log that it is not sent. The lookup recognizes them by this path of the
+        // site, which differs from `path` if `try` leads to another folder.
+        let path_of_file = tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
+        let is_file = NameClass::of(path_of_file.as_bytes()) == NameClass::File;
+        if tree.is_program(&path_of_file) || tree.runs_scripts && !is_file {
             return Ok(());
         }
         let opened = match resolve::resolve(&self.lookup, &tree, path) {
@@ -322,6 +324,7 @@ impl<A: PathAccess> Scan<A> {
         if parent.above.contains(meta) {
             return Ok(());
         }
+        // Below the folder of CGI programs, requests run programs, whatever the folder contains.
         let Some(tree) = self.tree_at(&path).filter(|tree| !tree.is_program(&path)) else {
             return Ok(());
         };

@@ -29,9 +29,9 @@ use rocknet_handler::response::Response;
 use rocknet_handler::services::Services;
 use rocknet_handler::{Handler, HandlerFuture};
 
-/// Maximum number of idle connections to one php-fpm. One second of high load leaves this many connections idle. An
-/// idle connection occupies a process until the connection is closed: after one second, or earlier to free the process
-/// for a new connection.
+/// Maximum number of idle connections to one php-fpm: an estimate of how many are idle at a time under high load. Above
+/// it, a connection is closed after its response. An idle connection occupies a process until the connection is closed:
+/// after one second, or earlier to free the process for a new connection.
 const MAX_IDLE: usize = 32;
 
 /// Returns the back end that runs the scripts of a route.
@@ -115,7 +115,8 @@ async fn try_handle(
     let deadline = services.wheel.deadline();
     deadline.set(ticks);
 
-    // php-fpm may close an idle connection at any moment, so only requests that may be repeated use one.
+    // php-fpm may close an idle connection at any moment, so only requests that may be repeated use one. Such a request
+    // has no body.
     let repeatable = received.is_repeatable();
     let stderr_log = || StderrLog::new("PHP", site, &script.name);
     if let Some(connection) = repeatable.then(|| backend.take_idle()).flatten() {

@@ -33,8 +33,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns the name for operators of a pool without settings of its own: the version, and the account if a site
-    /// names one.
+    /// Returns the first part of the pool's name in logs and reports: the version, such as `8.2`, with the account if a
+    /// site names one, as in `8.2@alice`. If `settings` differ from the defaults, `pool_names.rs` adds a site to it.
     pub fn base_name(&self) -> String {
         let version = self.program.version();
         match &self.user {

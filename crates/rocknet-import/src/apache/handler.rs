@@ -11,7 +11,8 @@ use crate::file_rules::{self, refusal};
 use crate::regex;
 use crate::value::Value;
 
-/// Endings of files that RockNet runs as PHP scripts (`php`), or refuses in a site or route with `php` (the others).
+/// Endings of the names of PHP scripts, without the dot. RockNet runs files with the first one, `php`. It refuses those
+/// with the others where the configuration key `php` is set.
 const SCRIPTS: [&str; 10] = [
     "php", "phtml", "phar", "pht", "phps", "php3", "php4", "php5", "php7", "php8",
 ];
@@ -161,7 +162,8 @@ fn stops(directive: &Directive) -> Option<ScriptStop> {
 
 /// Turns PHP off for files.
 fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, site: &mut Site) -> PhpEffect {
-    // A `<Files>` section has the same precedence as the section that enables PHP, so its `SetHandler` takes effect.
+    // Among `<Files>` and `<FilesMatch>` sections, the last `SetHandler` takes effect. This one counts as the last,
+    // because the usual section that enables PHP, `<FilesMatch \.php$>`, comes earlier, in the server configuration.
     let is_final = matches!(files, HandledFiles::Named(_)) && directive.is("SetHandler");
     let is_sent = stop == ScriptStop::Sent || is_final && directive.argument(0) != "cgi-script";
     match files {

@@ -77,15 +77,15 @@ fn skip(rule: &RewriteRule, flags: &RewriteFlags, is_dependent: bool, host: &mut
         _ if is_dependent => "it depends on the rule before it, which has no counterpart".to_owned(),
         Some(flag) => format!("the flag `{flag}` has no counterpart"),
         None if rule.directive.argument(1) == "-" && flags.refusal.is_none() => {
-            "a rule cannot express the exception exactly, so the rules that follow apply to these requests too: write a \
-             rule with `unless`"
+            "the exception has no exact translation, so the rules that follow apply to these requests too: write \
+             `unless` into those rules"
                 .to_owned()
         }
         None if flags.is_proxy => "write a route with `proxy`; WebSocket needs no rule of its own".to_owned(),
         None if flags.refusal.is_some() => {
-            "a rule cannot express it: write a rule with `path` and `respond`".to_owned()
+            "its expression or conditions have no exact translation: write a rule with `path` and `respond`".to_owned()
         }
-        None => "no rule can express this: write `redirects`, or a rule with `path` and `rewrite`".to_owned(),
+        None => "it has no exact translation: write `redirects`, or a rule with `path` and `rewrite`".to_owned(),
     };
     match flags.refusal {
         Some(_) => host.site.skip_restriction(directive, &message),

@@ -10,7 +10,7 @@ use super::pcre::{self, named_groups};
 
 /// Messages about differences between conditions and their translations.
 const OF_QUERY: &str =
-    "RockNet compares each parameter of the query by itself, wherever it stands, and its name with its case";
+    "RockNet compares each parameter separately, wherever it is in the query, and its name case-sensitively";
 const OF_PORT: &str = "RockNet compares the scheme, not the port";
 const OF_HOST: &str = "RockNet assumes that each request names a host";
 
@@ -165,8 +165,8 @@ fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
 }
 
 /// Returns the condition for a parameter, if the expression for the query consists of one: `^id=([0-9]+)$`. RockNet
-/// always compares a name with its case, and finds a parameter anywhere in the query. A note reports an expression that
-/// does otherwise.
+/// always compares names case-sensitively, and finds a parameter anywhere in the query. A note reports an expression
+/// that does otherwise.
 fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: bool) -> Option<Tests> {
     let starts = ["(?:^|&)", "(^|&)", "(&|^)", "(?:&|^)", "^"];
     let start = starts

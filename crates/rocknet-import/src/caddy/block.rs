@@ -56,8 +56,9 @@ impl CaddyBlock<'_> {
             }),
         };
         let mut content = BlockContent::default();
-        // Caddy rewrites before it responds, so responses apply to rewritten paths too. `Site::order_rules` repeats the
-        // responses of this stage at the end if a rewrite follows them.
+        // Caddy rewrites before it responds, so a rewritten path must not escape a refusal. If a rewrite follows a
+        // response, `Site::order_rules` therefore adds a copy of the response at the end. The original stays before
+        // the rewrite.
         site.stage = RuleStage::Rewrite;
         // `handle` blocks inherit from the directives outside of them, and not from each other. A block such as
         // `handle @blocked { abort }` becomes rules, which precede all routes, so it counts as a directive outside.
@@ -194,7 +195,9 @@ fn translate_directive(directive: &Directive, place: &mut BlockPlace, site: &mut
         if restricts(directive) {
             return site.skip_restriction(directive, &format!("it was left out: {reason}"));
         }
-        let message = format!("{reason}: write a route, or a rule with `rewrite` to a path of its own");
+        let message = format!(
+            "{reason}: write a route for a new path, such as `/new/*`, and a rule that rewrites these requests to it"
+        );
         return site.skip(directive, &message);
     };
     if matches!(name, "handle" | "handle_path" | "route") {

@@ -32,7 +32,8 @@ pub(super) fn translate(directive: &Directive, global: &[Directive], settings: &
     }
     notes.differs(
         directive,
-        "responses with `Set-Cookie` are never stored, and errors without a lifetime only by `statuses`",
+        "responses with `Set-Cookie` are never stored, and error responses without a lifetime are stored only if \
+         `statuses` lists their status",
     );
     settings.set("cache", draft.value(), directive.line);
 }
@@ -43,9 +44,9 @@ struct CacheDraft {
     ttl: Option<String>,
     /// Lifetime in `default_cache_control`, which precedes `ttl`.
     default_lifetime: Option<String>,
-    /// True if `default_cache_control` forbids to store a response without `Cache-Control`.
+    /// True if `default_cache_control` forbids storing a response without `Cache-Control`.
     is_forbidden: bool,
-    /// Further statuses of responses that are stored.
+    /// Statuses in `allowed_additional_status_codes`, whose responses are stored too.
     statuses: Vec<String>,
     /// Text of `template`, with placeholders of RockNet.
     template: Option<String>,
@@ -154,7 +155,7 @@ impl CacheDraft {
             ("disable_query", _) => self.has_no_query = true,
             ("headers", names) => self.fields(names)?,
             ("template", [text]) => {
-                // Only GET and HEAD are served from the store, and HEAD by the response to GET.
+                // The key needs no method: only GET and HEAD are served from the store, both with the response to GET.
                 let text = text.replace("{http.request.method}", "").replace("{method}", "");
                 let template = placeholder::from_caddy(&text, Scope::Request).ok_or(
                     "a placeholder has no counterpart, so different responses would be mixed: write `key` of `cache`",

@@ -41,8 +41,9 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
             &mut host,
         );
     }
-    // The flag stays only if no address was translated. An address without a name, such as `:80`, serves every name on
-    // purpose.
+    // `add` sets `needs_name` if it skips an address: a site that has lost all its names is left out, because it would
+    // serve every name. If another address was translated, the site is kept even without a name, because an address
+    // such as `:80` serves every name on purpose.
     host.needs_name &= host.listeners.is_empty();
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     if options.has_no_redirects && is_clear_too {
@@ -149,8 +150,8 @@ fn host_names(matcher: &PathMatcher) -> Vec<String> {
 }
 
 /// Returns the `handle` blocks that take precedence over block `at` for its host names. Caddy evaluates blocks
-/// without a matcher last, so they are not included. Old versions of Caddy evaluate blocks with paths first, so such
-/// a block counts wherever it stands if it restricts access.
+/// without a matcher last, so they are not included. Old versions of Caddy evaluate blocks with paths first. So that no
+/// restriction is lost, a later block with paths is included if it restricts access.
 fn handled_before<'d>(site: &'d [Directive], at: usize, names: &[String], named: &NamedMatchers) -> Vec<&'d Directive> {
     let is_before = |(other, directive): &(usize, &Directive)| {
         let matcher = matcher::split(directive, named).0;

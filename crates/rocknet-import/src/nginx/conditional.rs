@@ -40,8 +40,9 @@ pub(super) fn translate(block: &Directive, site: &mut Site, area: Option<&Locati
                 let is_whole = area.is_none_or(LocationArea::is_site);
                 let patterns = area.map_or(&every, |area| &area.patterns);
                 match action::keys(inner, is_whole) {
-                    // `$request_uri` is the target of the client, also after an internal redirect. Therefore the
-                    // refusal does not apply to the file that the target leads to.
+                    // nginx tests a refusal again for the index file or fallback that a request leads to, and so
+                    // does a rule with `resolved = true`. No second test is needed here, because `$request_uri`
+                    // remains the target that the client has sent.
                     Some(mut keys) if has_request_uri && refuses(inner) => {
                         keys.push((RESOLVED, Value::Flag(false)));
                         action::add(inner, site, stage, area, patterns, &combined, &keys);

@@ -15,8 +15,8 @@ use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
-/// Beginnings of the arguments that [`resolve`] adds. In `limit_req_zone`, the rate has this form, and the key has no
-/// name.
+/// Beginnings of the arguments that [`resolve`] adds, such as `rate=1r/s` and `key=$remote_addr`. The zone has the same
+/// `rate=1r/s`, but only `$remote_addr` as its key: `limit_req_zone $remote_addr zone=a:1m rate=1r/s`.
 const RATE: &str = "rate=";
 const KEY: &str = "key=";
 
@@ -147,7 +147,8 @@ fn is_off(directive: &Directive) -> bool {
 }
 
 /// Adds the limits of an outer level that a server or location inherits in nginx: those of another kind than its own.
-/// `directives`: its directives that [`finish`] has applied, because `limit_rate 0` ends the inheritance.
+/// `directives`: directives of the server or location itself. `limit_rate 0` among them ends the inheritance of
+/// `bandwidth`.
 pub(super) fn inherit(directives: &[&Directive], settings: &mut Settings, outer: &Settings, line: usize) {
     let own = list(settings.get("limit").cloned());
     let mut kinds: Vec<&str> = own.iter().filter_map(kind).collect();

@@ -125,18 +125,23 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
-    // The `allow` and `deny` of `location /` replace those of the server. If a restriction of the server has no
-    // counterpart, its settings are locked by `deny = "all"`, and the site stays closed.
+    // The lists `allow` and `deny` of `location /` replace both lists of the server. But if the server has a
+    // restriction without a counterpart, both levels get `deny = "all"`, and the site stays closed.
     root.cancel_inherited_lists(&base, site.line);
     restore_scripts(&scripts, &root, &base, site);
     let mut routes = selected(routes, site);
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
     for LocationRoute { settings, line, .. } in &mut routes {
-        // Called before `restore`, whose values are not lists of the location and must cancel nothing.
+        // The lists of the location replace both lists of the server. This call precedes `restore`, because the lists
+        // that `restore` adds are those of the server, and replace nothing.
         settings.cancel_inherited_lists(&base, *line);
         restore(settings, &root, &base);
-        settings.cancel_inherited_lists(&root, *line);
+        // A locked `root` has `deny = "all"` for a restriction without a counterpart, which no list may replace, not
+        // even a restored one.
+        if root.is_locked() {
+            settings.cancel_inherited_lists(&root, *line);
+        }
     }
     let mut inherited = access_of(&base);
     inherited.merge(access_of(&root));
@@ -183,9 +188,12 @@ fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Setti
         let known = site.routes.iter().find(|route| route.pattern == "*.php");
         let known = known.map(|route| route.settings.clone()).unwrap_or_default();
         let mut own = known.clone();
+        // The order of these calls is explained in `translate`.
         own.cancel_inherited_lists(base, location.line);
         restore(&mut own, &changed, base);
-        own.cancel_inherited_lists(root, location.line);
+        if root.is_locked() {
+            own.cancel_inherited_lists(root, location.line);
+        }
         if own.has_same_values(&known) {
             continue;
         }
@@ -280,7 +288,7 @@ fn translate_location<'a>(
     scope.inherit_limits(&site.settings, location.line);
     cache::translate(&server.caches, &scope.caches, &mut scope.settings, &mut scope.notes);
     if scope.settings.get("index") == Some(&Value::List(Vec::new())) {
-        // `try_files` without `$uri/` has set the empty list. It finds no folders, so nginx lists none.
+        // The empty list comes from a `try_files` without `$uri/`. nginx then looks for no folders, so it lists none.
         let is_listed = |settings: &Settings| settings.get("browse") == Some(&Value::Flag(true));
         if is_listed(&scope.settings) || is_listed(&site.settings) {
             scope.settings.set("browse", Value::Flag(false), location.line);

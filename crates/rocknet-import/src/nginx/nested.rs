@@ -18,11 +18,12 @@ const OWN: [&str; 9] = [
     "internal",
 ];
 
-/// Directives that form a list. A location inherits the whole list if it has none of its own.
-const LISTS: [&[&str]; 2] = [&["allow", "deny"], &["auth_basic", "auth_basic_user_file"]];
+/// Directives that form one list. A location with one of them inherits none of them. Any other directive is inherited
+/// unless the location has one of the same name.
+const LIST: [&str; 2] = ["allow", "deny"];
 
-/// Returns a server in which prefixes and exact paths stand beside the locations that contained them. Expressions stay,
-/// because they apply only within their location.
+/// Returns a server in which locations for prefixes and exact paths stand beside the locations that contained them.
+/// Locations for expressions stay inside, because they apply only within their location.
 pub(super) fn flatten(server: &Directive) -> Directive {
     let mut flat = server.clone();
     let mut all = Vec::new();
@@ -36,7 +37,8 @@ pub(super) fn flatten(server: &Directive) -> Directive {
     flat
 }
 
-/// Adds a location, then each location in it that is no expression, with the directives that it inherits.
+/// Adds a location to `all`. Then adds each inner location that is not for an expression, with the directives that it
+/// inherits.
 fn add(mut location: Directive, all: &mut Vec<Directive>) {
     let is_moved =
         |d: &Directive| d.is("location") && d.block.is_some() && !matches!(matched(d), LocationMatch::Expression(..));
@@ -48,9 +50,11 @@ fn add(mut location: Directive, all: &mut Vec<Directive>) {
     for mut inner in moved {
         let own = inner.block.take().unwrap_or_default();
         let has = |name: &str| own.iter().any(|d| d.is(name));
+        let needs_no_password = own.iter().any(|d| d.is("auth_basic") && d.argument(0) == "off");
         let is_inherited = |d: &&Directive| {
-            let list = LISTS.iter().find(|list| list.contains(&d.name.as_str()));
-            let is_replaced = list.map_or_else(|| has(&d.name), |list| list.iter().any(|name| has(name)));
+            let is_replaced = has(&d.name)
+                || LIST.contains(&d.name.as_str()) && LIST.iter().any(|name| has(name))
+                || needs_no_password && d.is("auth_basic_user_file");
             !OWN.contains(&d.name.as_str()) && !d.name.ends_with("_pass") && !is_replaced
         };
         let block = inherited.children().iter().filter(is_inherited).cloned();
@@ -63,26 +67,41 @@ fn add(mut location: Directive, all: &mut Vec<Directive>) {
 mod tests {
     use super::*;
 
+    /// Returns the locations of a flattened server, each with its directives.
+    fn flattened(text: &str) -> Vec<String> {
+        let tree = super::super::read(text).unwrap();
+        let flat = flatten(&tree[0]);
+        let locations = flat.children().iter().map(|location| {
+            let inner = location.children().iter().map(Directive::text);
+            format!("{}: {}", location.text(), inner.collect::<Vec<_>>().join("; "))
+        });
+        locations.collect()
+    }
+
     #[test]
     fn inner_locations_inherit_and_stand_beside_the_outer_one() {
         let text = "server { location /a/ { root /srv; deny all; proxy_pass http://b; location = /a/x { expires 1d; } \
                     location /a/y/ { allow all; location ~ z { return 403; } } } }";
-        let tree = super::super::read(text).unwrap();
-        let flat = flatten(&tree[0]);
-        let shown: Vec<String> = flat
-            .children()
-            .iter()
-            .map(|location| {
-                let inner = location.children().iter().map(Directive::text);
-                format!("{}: {}", location.text(), inner.collect::<Vec<_>>().join("; "))
-            })
-            .collect();
         assert_eq!(
-            shown,
+            flattened(text),
             [
                 "location /a/: root /srv; deny all; proxy_pass http://b",
                 "location = /a/x: root /srv; deny all; expires 1d",
                 "location /a/y/: root /srv; allow all; location ~ z",
+            ]
+        );
+    }
+
+    #[test]
+    fn realm_and_file_of_passwords_are_inherited_separately() {
+        let text = "server { location /a/ { auth_basic x; auth_basic_user_file /u; location /a/b/ { \
+                    auth_basic_user_file /v; } location /a/c/ { auth_basic off; } } }";
+        assert_eq!(
+            flattened(text),
+            [
+                "location /a/: auth_basic x; auth_basic_user_file /u",
+                "location /a/b/: auth_basic x; auth_basic_user_file /v",
+                "location /a/c/: auth_basic off",
             ]
         );
     }

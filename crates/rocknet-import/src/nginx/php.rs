@@ -104,9 +104,10 @@ pub(super) fn translate<'a>(
                 scope.read(directive, upstreams);
             }
             "if" | "location" if restricts(directive) => site.skip_restriction(directive, RESTRICTION),
-            // A rewrite that is no redirect keeps other scripts from running, because nginx runs its target instead.
+            // A rewrite that is no redirect, such as `rewrite ^ /index.php break;`, keeps the scripts that it matches
+            // from running, because nginx runs its target instead.
             "rewrite" if !matches!(directive.words().last(), Some(&("permanent" | "redirect"))) => {
-                let message = "scripts that this passes to another one run in RockNet: write a rule, \
+                let message = "RockNet runs the scripts that this rewrites, instead of its target: write a rule, \
                                [[site.\"…\".rule]], with `path`, `unless` and `rewrite`";
                 site.skip_restriction(directive, message);
             }

@@ -22,9 +22,12 @@ pub(super) fn translate(
     locations: &Locations<'_>,
 ) {
     let line = directive.line;
+    // nginx executes `return` before access control, and RockNet applies access control first. With 403, the request is
+    // refused in either order.
+    let depends_on_order = directive.argument(0) != "403";
     if guard.iter().any(|conditions| !conditions.is_empty()) {
-        // A request that does not reach the `return` needs the access control of the path.
-        if directive.argument(0) != "403" {
+        // The access control of the path remains, because requests that do not meet the conditions need it.
+        if depends_on_order {
             locations.note_access_first(directive, site);
         }
         match action::keys(directive, area.is_site()) {
@@ -33,14 +36,14 @@ pub(super) fn translate(
         }
         return;
     }
-    // Access control refuses requests, too, so its order makes no difference to a 403.
-    if area.stage != RuleStage::Exact && directive.argument(0) != "403" {
+    // For a single path (`location = /a`), the access control is cancelled below.
+    if area.stage != RuleStage::Exact && depends_on_order {
         locations.note_access_first(directive, site);
     }
     let is_translated = respond(directive, area, scope, site);
     if is_translated && area.stage == RuleStage::Exact {
-        // nginx returns without access control. The path has no other response, so the route cancels the access control
-        // that it would inherit from the site: both lists if the site has one of them, and authentication.
+        // The path has no other response, so the route cancels the access control that it would inherit from the site:
+        // both lists if the site has one of them, and authentication.
         if ["allow", "deny"].iter().any(|key| locations.has_access(site, key)) {
             scope.settings.set("deny", Value::List(Vec::new()), line);
             scope.settings.set("allow", Value::text("all"), line);
@@ -58,10 +61,7 @@ fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, si
     let patterns = &area.patterns;
     // True if nginx selects another location for some of the paths. Entries of `redirects` have no exceptions for these
     // paths, so a rule is added then.
-    let has_others = match area.is_site() {
-        true => !area.is_alone(&[]),
-        false => !area.is_alone(patterns),
-    };
+    let has_others = !area.is_alone(patterns);
     let always = [Vec::new()];
     match action::parse(directive) {
         // An empty host stands for the host of the request, for which a rule is added below.

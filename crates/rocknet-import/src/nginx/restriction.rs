@@ -3,8 +3,8 @@
 use crate::directive::Directive;
 
 /// Returns true for a restriction without a counterpart. The `server` or `location` with it is closed: RockNet denies
-/// every client. The names include `auth_request`, `limit_except` and `ssl_crl`, because callers translate the forms of
-/// these that have a counterpart before.
+/// every client. Some forms of `auth_request`, `limit_except` and `ssl_crl` have a counterpart. Translations of blocks
+/// handle these forms before they call this function, which returns true for all forms.
 pub(super) fn is_unknown_restriction(name: &str) -> bool {
     // Directives `auth_…` that have a counterpart, or restrict nothing themselves.
     const KNOWN: [&str; 5] = [

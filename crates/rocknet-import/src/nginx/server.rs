@@ -154,7 +154,7 @@ pub(super) fn translate(
         }
     } else if root_redirect.is_some() {
         returned = root_redirect;
-        // `redirect_of_root` has checked that all locations but `/` are for these challenges.
+        // All locations but `/` are for challenges of certificate authorities, as `redirect_of_root` has checked.
         let message = "RockNet serves challenges of certificate authorities itself";
         locations
             .all

@@ -12,7 +12,8 @@ use super::scope::Scope;
 use super::upstream::Upstreams;
 
 /// Translates `try_files` to `try` and `fallback`. `is_for_all`: true if the directive applies to all paths of `scope`.
-/// It is false in a server with `location /a/`, for example: in nginx, a location does not inherit `try_files`.
+/// It is false, for example, in a server that also has a `location /a/`, because nginx locations do not inherit
+/// `try_files`.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,
@@ -156,8 +157,8 @@ fn read_named<'a>(location: &'a Directive, scope: &mut Scope<'a>, upstreams: &Up
     has_pass
 }
 
-/// Returns the way in which nginx leaves a named location for every path before it applies access control there: by its
-/// only `return` or `rewrite`. Returns `None` if nginx may stay in it, or if the target is not known.
+/// Returns the way in which every request leaves a named location before nginx applies its access control: by the only
+/// `return` or `rewrite` of the location. Returns `None` if a request may stay there, or if the target is not known.
 fn exit<'a>(location: &Directive, locations: &Locations<'a>) -> Option<NamedExit<'a>> {
     const EVERY: [&str; 7] = ["^", ".", ".*", "^.*", "^.*$", "^(.*)$", "^/(.*)$"];
     let is_rewriting = |d: &&Directive| ["return", "rewrite", "if", "break"].contains(&d.name.as_str());
@@ -171,7 +172,7 @@ fn exit<'a>(location: &Directive, locations: &Locations<'a>) -> Option<NamedExit
     }
     match (only.name.as_str(), &only.words()[..]) {
         ("return", _) => Some(NamedExit::Response),
-        // After a rewrite with the flag `break`, nginx stays.
+        // After a rewrite with the flag `break`, the request stays in the location.
         ("rewrite", [expression, target, flags @ ..]) if EVERY.contains(expression) && *flags != ["break"] => {
             let path = target.split('?').next().filter(|path| path.starts_with('/'))?;
             let target = locations.directives_for(path).filter(|_| !path.contains('$'))?;

@@ -86,6 +86,17 @@ fn grpc_needs_no_scheme() {
 }
 
 #[test]
+fn servers_of_a_group_have_port_80_by_default() {
+    let text = "upstream app { server 10.0.0.1; server 10.0.0.2:9000; server unix:/run/app.sock; } server { listen 80; \
+                server_name a.test; location /app/ { fastcgi_pass app; } }";
+    let import = import(Language::Nginx, "site.conf", text).unwrap();
+    has(
+        &import,
+        "fastcgi = [\"10.0.0.1:80\", \"10.0.0.2:9000\", \"unix:/run/app.sock\"]",
+    );
+}
+
+#[test]
 fn parameters_that_only_some_applications_know_are_passed_on() {
     let app = "location /app/ { fastcgi_pass 127.0.0.1:9000; fastcgi_param modHeadersAvailable true; }";
     has(&translated_nginx(app), "params = { modHeadersAvailable = \"true\" }");

@@ -158,6 +158,17 @@ fn a_location_without_lists_has_those_of_its_server() {
             "deny all;",
             &["allow = \"10.0.0.0/8\"", "deny = []"],
         ),
+        // One list is the same in `location /`, and remains inherited.
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &["deny = []"],
+        ),
+        (
+            "deny 203.0.113.5;",
+            "deny 203.0.113.5; allow 10.0.0.0/8; deny all;",
+            &["allow = \"all\""],
+        ),
     ] {
         let import = translated_nginx(&format!(
             "{server} location / {{ {root} }} location /x/ {{ expires 1d; }}"
@@ -224,11 +235,13 @@ fn scripts_have_the_access_control_of_their_server() {
             "deny 10.0.0.1;",
             &["allow = \"all\"", "deny = \"10.0.0.1\""],
         ),
+        ("deny 10.0.0.1;", "allow all;", "", &["deny = \"10.0.0.1\""]),
+        // The scripts inherit the `allow` of the server.
         (
-            "deny 10.0.0.1;",
-            "allow all;",
+            "allow 10.0.0.0/8; deny all;",
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
             "",
-            &["allow = \"all\"", "deny = \"10.0.0.1\""],
+            &["deny = []"],
         ),
         ("deny 10.0.0.1;", "", "allow all;", &["allow = \"all\"", "deny = []"]),
         // The site becomes one without `allow`.

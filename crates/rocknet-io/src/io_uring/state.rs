@@ -104,9 +104,9 @@ impl RingState {
                 return false;
             }
         }
-        // SAFETY: operations pushed here refer only to the provided buffers, the sink, and the memory of file
-        // operations. The buffers and the sink live until the kernel has ended all operations. File operations, sockets
-        // and files are kept until the operation has been submitted, or can no longer be submitted.
+        // SAFETY: operations pushed here write only to the provided buffers and the sink. Both live until the kernel
+        // has ended all operations. The paths and descriptors that operations name are needed only until submission.
+        // They are kept until the operation has been submitted, or can no longer be submitted.
         unsafe { self.kernel.push(operation, user_data) };
         true
     }
@@ -274,9 +274,9 @@ impl RingState {
     }
 
     /// Cancels all operations and processes their completions. File operations that a kernel thread or the disk has
-    /// already begun cannot be cancelled. This call waits up to [`SHUTDOWN_TIMEOUT`] for them, so that their memory can
-    /// be freed and the descriptors that they open are closed. Returns the number of connections whose sends were
-    /// reported as short; the unsent bytes are in their slots.
+    /// already begun cannot be cancelled. This call waits up to [`SHUTDOWN_TIMEOUT`] for them, so that the sink to
+    /// which they write can be freed, and the descriptors that they open are closed. Returns the number of connections
+    /// whose sends were reported as short; the unsent bytes are in their slots.
     fn cancel_and_drain(&mut self) -> usize {
         // Operations still in the queue would otherwise be submitted after the cancellation and remain in flight.
         let _ = self.kernel.enter(false);

@@ -8,8 +8,8 @@ pub const MAX_RECORD_PLAINTEXT: usize = 16 * 1024;
 /// Plaintext of a small record in bytes, chosen so that the record fits into three TCP segments. A segment carries
 /// 1,428 bytes: the 1,500 of an Ethernet frame, less 40 for IPv6, 20 for TCP and 12 for its timestamps. Three segments
 /// have 4,284 bytes, so 55 bytes are left for the overhead of the record. TLS 1.3 needs 22 of them, and TLS 1.2 at most
-/// 29. The client can decrypt the first bytes of a response when these segments have arrived, and need not wait for a
-/// whole large record.
+/// 29. The rest is spare: Cloudflare's patch of nginx has the same size, with room for older ciphers. The client can
+/// decrypt the first bytes of a response when these segments have arrived, and need not wait for a whole large record.
 const SMALL_RECORD: usize = 4_229;
 /// Maximum number of waiting bytes for which records are large even at the start of a transfer. This number of bytes
 /// fits into the initial congestion window (ten segments, RFC 6928), so small records would not arrive earlier.

@@ -19,14 +19,13 @@ pub(crate) struct WindowExceeded;
 /// TLS record and the system call cost more than the data is worth.
 pub(crate) const USEFUL_FRAME: u64 = 512;
 
-/// Minimum payload in bytes with which a DATA frame, cut short by a window, still permits WINDOW_UPDATE frames. The
-/// number of these frames from a client is limited (flood budget), and each DATA frame that is sent permits some more.
-/// Even a client with small windows has no reason to grant fewer bytes in one update. A client that does so makes the
-/// server send many frames.
+/// Minimum payload in bytes of a DATA frame that counts for the flood budget although a window has cut it short. The
+/// budget limits the number of WINDOW_UPDATE frames from a client, and each DATA frame that counts permits some more.
+/// Without this minimum, a client could grant a few bytes at a time and make the server send a frame for each update.
 pub(crate) const CREDITED_FRAME: u64 = 32;
 
-/// Lower bound in bytes of a useful payload where windows are small. No client needs windows below twice this size. A
-/// stream whose window stays below this size is reset after the configured time `limits.send_stall`.
+/// Lower bound in bytes of a useful payload, however small the windows are. A stream that has more to send, but whose
+/// window stays below this size, is reset after the configured time `limits.send_stall`.
 const MIN_USEFUL_FRAME: u64 = 16;
 
 /// Window for sending: the number of bytes that the peer still permits. It can become negative when the peer reduces
@@ -56,9 +55,9 @@ impl SendWindow {
     }
 
     /// Returns true if the window admits a useful frame out of `ready` bytes: all of them, 512 bytes, or half of the
-    /// largest window but at least 16 bytes. TCP avoids the silly window syndrome in the same way (RFC 1122 §4.2.3.4).
-    /// More than half of the largest window is not required, because a peer with a small window may grant more only
-    /// once all of the window is used up.
+    /// largest window but at least 16 bytes. TCP avoids the silly window syndrome in the same way, also with half of
+    /// the window (RFC 1122 §4.2.3.4). Waiting for more could stall the stream, because a peer with a small window may
+    /// grant more only once all of the window is used up.
     ///
     /// For the same reason, a smaller frame is admitted if it would be useful together with the bytes sent since the
     /// window was last used up. Such a frame occurs, for instance, if few bytes are left in the window of a stream,

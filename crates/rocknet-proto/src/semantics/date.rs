@@ -184,9 +184,10 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + MARCH_OF_YEAR_0_TO_1970;
     let (era, of_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
     // Subtracts the leap days, so that each year counts 365 days: one every 4 years, except every 100 years, but again
-    // every 400 years. A leap day is the last day of its year and must be subtracted on that day at the latest. The
-    // divisors are therefore 4, 100 and 400 years in days, without a leap day at the end of the period. An earlier
-    // subtraction within the same year does not change the result.
+    // every 400 years. A leap day is the last day of its year, and is subtracted from this day on, so that it does not
+    // begin another year. Counted from 0, the first leap day has the number 1460, and that of the year 400 has the
+    // number 146,096. In between, 100 years have 36,524 days. Multiples of 1460 come some weeks before the later leap
+    // days, but in the same year, so the division by 365 gives the same year.
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;

@@ -22,14 +22,14 @@ pub struct Rules {
     proxies: Vec<Network>,
 }
 
-/// Rate of offences.
+/// Rate of offences, such as 10 in 10 minutes (`10/10m`).
 #[derive(Debug, Clone, Copy)]
 pub struct ActiveRate {
-    /// Rate of the offences that have no consequence: one less than configured. The next offence leads to a ban. `None`
-    /// if the first offence does.
+    /// Rate of the offences that have no consequence: with `10/10m`, the first nine of a burst. The next offence leads
+    /// to a ban. `None` if already the first offence leads to one.
     pub admitted: Option<Rate>,
-    /// Rate as configured, which includes the offence that leads to a ban. It limits the logins in progress, because
-    /// all of them may fail.
+    /// Rate as configured, which includes the offence that leads to a ban: with `10/10m`, a burst of ten. It limits the
+    /// logins in progress, because all of them may fail.
     pub up_to_ban: Rate,
     /// Number of offences and time as configured, for texts.
     written: OffenceRate,
@@ -110,14 +110,16 @@ impl ActiveRate {
     fn new(written: OffenceRate) -> ActiveRate {
         let window = u64::try_from(written.window.as_nanos()).unwrap_or(u64::MAX);
         let interval = window / u64::from(written.count.max(1));
+        // `None`: the offences of a burst may come at once.
+        let rate = |burst| Rate::new(interval, burst, None);
         ActiveRate {
-            up_to_ban: Rate::new(interval, written.count.max(1), None),
-            admitted: (written.count > 1).then(|| Rate::new(interval, written.count - 1, None)),
+            up_to_ban: rate(written.count.max(1)),
+            admitted: (written.count > 1).then(|| rate(written.count - 1)),
             written,
         }
     }
 
-    /// Returns the rate as text, by which a successor recognises the same rate.
+    /// Returns the rate as text, by which the next process of an upgrade recognizes the same rate.
     pub fn name(&self, offence: Offence) -> String {
         let OffenceRate { count, window } = self.written;
         format!("{} {count}/{}ns", offence.name(), window.as_nanos())

@@ -71,8 +71,9 @@ pub fn replace(path: &Path, expected: &str, text: &str) -> Result<(), ReplaceErr
     replace_if(path, text, |path| Ok(read(path)? == expected))
 }
 
-/// Replaces the text of a configuration file like [`replace`], which reads only files that the control API accepts.
-/// `is_expected` reads the file immediately before the replacement, and returns true if it has the expected text.
+/// Replaces the text of a configuration file like [`replace`], but lets the caller compare the text. The file may thus
+/// be larger than [`MAX_TEXT`], at which [`replace`] fails. `is_expected` reads the file immediately before the
+/// replacement, and returns true if it has the expected text.
 ///
 /// # Errors
 ///

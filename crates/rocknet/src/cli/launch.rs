@@ -32,7 +32,7 @@ pub enum AddressList {
     /// The URLs, printed again when the addresses change.
     Urls,
     /// The URLs, and a QR code of the first one for phones.
-    UrlsAndCode,
+    UrlsAndQrCode,
 }
 
 /// Source of the configuration. Only a file can be read again by a reload.

@@ -33,8 +33,8 @@ pub fn levels(log: &ErrorLog) -> LogLevel {
     }
 }
 
-/// Changes the general level, or the level of a module, until the next reload. A module without a level in the change
-/// loses its own.
+/// Changes the general level, or the level of a module, until the next reload. If the change names a module and no
+/// level, removes the level of the module, so that the general level applies to it again.
 ///
 /// # Errors
 ///

@@ -59,11 +59,17 @@ fn whole(command: clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     man.render_description_section(page)?;
     man.render_options_section(page)?;
     man.render_subcommands_section(page)?;
-    for (title, rows) in SECTIONS {
-        section(title, rows, page)?;
+    for Section {
+        title,
+        introduction,
+        rows,
+    } in SECTIONS
+    {
+        section(title, introduction, rows, page)?;
     }
     section(
         "FILES",
+        "",
         &search::CONFIG_PATHS.map(|place| (place, "The configuration if no file is named.")),
         page,
     )?;
@@ -75,34 +81,46 @@ fn part(command: &clap::Command, page: &mut Vec<u8>) -> io::Result<()> {
     Man::new(command.clone()).render(page)
 }
 
-/// Writes a section with a list of terms. `rows`: each term with its meaning.
-fn section(title: &str, rows: &[(&str, &str)], page: &mut Vec<u8>) -> io::Result<()> {
+/// Writes a section with a list of terms. `introduction`: text before the list, or empty. `rows`: each term with its
+/// meaning.
+fn section(title: &str, introduction: &str, rows: &[(&str, &str)], page: &mut Vec<u8>) -> io::Result<()> {
     let mut roff = Roff::new();
     roff.control("SH", [title]);
+    if !introduction.is_empty() {
+        roff.text([roman(introduction)]);
+    }
     for (term, meaning) in rows {
         roff.control("TP", []).text([bold(*term)]).text([roman(*meaning)]);
     }
     roff.to_writer(page)
 }
 
-/// Title of a section, and its rows: a term with its meaning.
-type Section = (&'static str, &'static [(&'static str, &'static str)]);
+/// Section of the page with a list of terms.
+struct Section {
+    title: &'static str,
+    /// Text before the list; empty without one.
+    introduction: &'static str,
+    /// Each term with its meaning.
+    rows: &'static [(&'static str, &'static str)],
+}
 
 /// Sections of the page that the definitions of the command line do not contain.
 const SECTIONS: [Section; 4] = [
-    (
-        "TERMINAL COMMANDS",
-        &[
+    Section {
+        title: "TERMINAL COMMANDS",
+        introduction: "Commands to type in the terminal in which the server runs.",
+        rows: &[
             ("status", "Current connections, requests, responses and cache."),
             ("sites", "Sites with their URLs."),
             ("reload", "Reads the configuration again; a bad one changes nothing."),
             ("quit", "Finishes the responses in progress, then stops."),
             ("help", "Lists these commands."),
         ],
-    ),
-    (
-        "SIGNALS",
-        &[
+    },
+    Section {
+        title: "SIGNALS",
+        introduction: "",
+        rows: &[
             (
                 "SIGTERM, SIGINT",
                 "Responses in progress finish, then the server stops. A second signal stops it immediately.",
@@ -117,19 +135,21 @@ const SECTIONS: [Section; 4] = [
                 "Starts the program file again and passes the sockets to the new process, as `rocknet upgrade` does.",
             ),
         ],
-    ),
-    (
-        "EXIT STATUS",
-        &[
+    },
+    Section {
+        title: "EXIT STATUS",
+        introduction: "",
+        rows: &[
             ("0", "Good."),
             ("1", "Failed."),
             ("2", "Wrong usage."),
             ("78", "Bad configuration."),
         ],
-    ),
-    (
-        "ENVIRONMENT",
-        &[
+    },
+    Section {
+        title: "ENVIRONMENT",
+        introduction: "",
+        rows: &[
             (
                 rocknet_log::LEVEL_VARIABLE,
                 "The level of the error log: error, warn, info, debug or trace. Overrides the configuration.",
@@ -145,7 +165,7 @@ const SECTIONS: [Section; 4] = [
             ),
             ("NO_COLOR", "Turns colour off."),
         ],
-    ),
+    },
 ];
 
 #[cfg(test)]
@@ -153,22 +173,19 @@ mod tests {
     use super::super::ExitStatus;
     use super::*;
 
+    /// Returns the rows of the section with this title.
+    fn rows(title: &str) -> &'static [(&'static str, &'static str)] {
+        SECTIONS.iter().find(|section| section.title == title).unwrap().rows
+    }
+
     #[test]
     fn the_variables_keep_their_names() {
-        let (_, rows) = SECTIONS.iter().find(|(name, _)| *name == "ENVIRONMENT").unwrap();
-        let names: Vec<_> = rows.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = rows("ENVIRONMENT").iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["ROCKNET_LOG", "ROCKNET_SOCKET", "ROCKNET_BACKEND", "NO_COLOR"]);
     }
 
     #[test]
     fn the_page_names_every_terminal_command_and_exit_code() {
-        let rows = |title: &str| {
-            SECTIONS
-                .iter()
-                .find(|(name, _)| *name == title)
-                .map(|(_, rows)| *rows)
-                .unwrap()
-        };
         let names: Vec<_> = rows("TERMINAL COMMANDS").iter().map(|(name, _)| *name).collect();
         assert_eq!(names, rocknet_control::Command::ALL.map(rocknet_control::Command::name));
         let codes: Vec<_> = rows("EXIT STATUS")

@@ -126,6 +126,7 @@ pub fn start(
         ConfigSource::File(_) => ControlAddresses::new(&config, &state.folder),
         ConfigSource::ServedFolder | ConfigSource::WelcomePage => ControlAddresses::of_environment(&state.folder),
     };
+    // Mounts are handlers that a program adds to the sites of the configuration. This program adds none.
     let mounts = Vec::new();
     let server = Server::start(config, mounts, &mut hooks).map_err(NotStarted::Start)?;
     // Even without `[ban]`, an operator can add bans, which are kept across restarts.
@@ -210,9 +211,9 @@ impl RunningServer {
             open_browser(&sites);
         }
         if self.options.addresses != AddressList::Hidden {
-            let with_code = self.options.addresses == AddressList::UrlsAndCode;
+            let with_qr_code = self.options.addresses == AddressList::UrlsAndQrCode;
             let config = self.server.snapshot().config.clone();
-            self.runtime.spawn(address_watch::run(sites, config, with_code));
+            self.runtime.spawn(address_watch::run(sites, config, with_qr_code));
         }
         if self.has_console
             && let Err(error) = read_commands(self.sender.clone())

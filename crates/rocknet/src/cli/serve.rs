@@ -54,7 +54,7 @@ pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure
     let flags = &options.site;
     flags.check(&directory, options.listen.as_ref())?;
     let addresses = if options.lan || address_watch::prints_code() {
-        AddressList::UrlsAndCode
+        AddressList::UrlsAndQrCode
     } else {
         AddressList::Urls
     };

@@ -79,9 +79,10 @@ impl ConnectionInfo {
     }
 
     /// Records a response from the worker cache: counts it, and writes its access-log line if the site has a log.
-    /// `sent`: bytes of the response body. `duration_us`: time from the request to the response, or, if it was not
-    /// measured, the duration of the last measured response. `site` and `route`: numbers of the site in `config`, and
-    /// of the route in the metrics. `cache_status`: outcome of the request in the response cache.
+    /// `site` and `route`: numbers of the site in `config`, and of the route in the metrics. `cache_status`: outcome of
+    /// the request in the response cache. `sent`: bytes of the response body. `duration_us`: time from the request to
+    /// the response. Only a sample of the requests is timed, because reading the clock costs too much. The other
+    /// responses get the duration of the last sample.
     #[inline]
     pub fn record_ready(
         &mut self,

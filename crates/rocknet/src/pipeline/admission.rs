@@ -5,7 +5,8 @@
 //! checked at further routes (`path_endpoints.rs`, `further_routes.rs`), because the path does not always name the
 //! resource that is served:
 //! - an index file, `try`, `fallback` or a script: the route of that file;
-//! - that file, and any other file that is served: the rules with `resolved` (`file_rules.rs`);
+//! - that file, and any other file whose path differs from that of the request: the rules with `resolved`
+//!   (`file_rules.rs`);
 //! - a script or program followed by path info: the routes of all prefixes that can be the script, and of the path
 //!   info, because front controllers use it as the path;
 //! - a route for the path with its trailing slash added or removed: that route;
@@ -337,6 +338,7 @@ fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit, is_secure: bool) ->
     match hit {
         Hit::Entry(cached) => {
             let of_file = path_endpoints::of_entry(routes, &cached.tree, &cached.entry);
+            // `None` if the path of the request names the file: the rules were already applied to that path.
             let of_rules = cached.entry.file.as_deref();
             let of_rules = of_rules.and_then(|file| FileGuard::of(routes.file_rules.as_ref(), file, is_secure));
             guards_of(routes, raw, of_file, of_rules)
@@ -363,6 +365,7 @@ pub(super) fn guards_of_script(
 ) -> Option<GuardList> {
     let of_script = routes.endpoint_of_file(&cached.tree, &script.name);
     let of_path_info = path_endpoints::of_path_info(routes, &script.path_info);
+    // `None` if the path of the request names the script: the rules were already applied to that path.
     let of_rules = (*script.name != *cached.path)
         .then(|| FileGuard::of(routes.file_rules.as_ref(), &script.name, is_secure))
         .flatten();

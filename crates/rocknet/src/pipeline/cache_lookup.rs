@@ -1,4 +1,5 @@
-//! Responds from the worker cache: sends a cached file, or calls a cached endpoint that responds immediately.
+//! Responds from the worker cache: sends a cached file, or calls a cached endpoint that responds immediately. A ready
+//! response (`ready.rs`), which is sent again as it was sent before, is tried first.
 
 use std::rc::Rc;
 
@@ -23,10 +24,10 @@ use crate::routing::RuleOutcome;
 use crate::worker::{Worker, WorkerConfig};
 use rocknet_proto::PreparedHeads;
 
-/// Responds from the worker cache to GET and HEAD. Returns `None` if the slow path has to respond. `site`: number of
-/// the requested site. The slow path has to respond in these cases:
+/// Responds to GET and HEAD with a ready response, or from the worker cache. Returns `None` if the slow path has to
+/// respond. `site`: number of the requested site. The slow path has to respond in these cases:
 /// - the method is another one;
-/// - the cache has no usable entry, or the entry is a script without a stored response;
+/// - there is no ready response, and the cache has no usable entry, or the entry is a script without a stored response;
 /// - a guard or the handler of the entry cannot decide at once.
 #[inline]
 pub(super) fn lookup<F, R>(
@@ -105,6 +106,8 @@ where
     let hit = l1.get(key, request.path)?;
     // An open hit belongs to a route without guards.
     let is_open = hit.is_open();
+    // `ends_at_once`: true if one write usually sends the whole response. The exchange then ends before the worker
+    // continues, so limits on concurrent requests need not count it.
     let admit = |hit: &Hit, ends_at_once: bool| {
         let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
         admission::admit_cached(worker, incoming, routes, hit, ends_at_once)
@@ -112,6 +115,7 @@ where
     let cached = match hit {
         Hit::Entry(cached) => cached,
         Hit::Endpoint(cached_endpoint) => {
+            // `ends_at_once` is false, because the response does not exist yet.
             let user = if is_open { None } else { admit(hit, false)? };
             let cached_endpoint = Rc::clone(cached_endpoint);
             drop(l1);
@@ -121,6 +125,7 @@ where
             context.set_user(user);
             let started = respond(worker, Rc::new(context), Some(incoming.request), response);
             let routes = config.snapshot.sites[site as usize].routes(incoming.is_secure());
+            // A response of the response cache that is requested often becomes a ready response.
             ready::keep(worker, key, incoming, &started, || {
                 Origin::of_path(cached_endpoint, routes, incoming.request.path)
             });
@@ -161,6 +166,7 @@ where
                 prepared.is_some_and(|(head, variant, _)| match variant.map(|variant| &variant.content) {
                     None => io.ends_at_once(0),
                     Some(Content::Memory(_)) => io.ends_at_once(head.length),
+                    // The content of an open file is sent by further calls.
                     Some(Content::File(_)) => false,
                 });
             admit(hit, ends_at_once)?

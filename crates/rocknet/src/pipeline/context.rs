@@ -40,7 +40,8 @@ pub struct RequestContext {
     /// Number of the route in the metrics. Requests without a route use the number of the site's root route, and
     /// requests without a site use [`OTHER`].
     pub route_number: u32,
-    /// Route of the file that an application has named, if it limits the bandwidth.
+    /// Route of a file that an application has named, such as by `X-Accel-Redirect`. Set only if that route limits the
+    /// bandwidth.
     pub bandwidth_route: OnceCell<Arc<Route>>,
     /// Tree with the error pages of the route, if it has some.
     pub pages: Option<Arc<Tree>>,

@@ -1,4 +1,4 @@
-//! Limits and handler of a request: phases 4 and 7 of the pipeline (`pipeline.rs`).
+//! Limits and handler of a request: phases 5 and 7 of the pipeline (`pipeline.rs`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ use crate::traces;
 use crate::upgrade;
 use crate::worker::{Worker, WorkerConfig};
 
-/// Runs phases 4 and 7 for the route that the rules have selected. The handler of files also looks up the path in the
+/// Runs phases 5 and 7 for the route that the rules have selected. The handler of files also looks up the path in the
 /// worker cache (phase 6). `key`: number of the site, with [`AFTER_RULES`] if its rules were applied. `decisions`:
 /// those of the guards, which have admitted the request.
 pub(super) fn handle<F, R>(

@@ -110,9 +110,11 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
-        // Guards that identify clients by added header fields do not admit requests here. A client certificate without
-        // such fields is admitted; handlers recognize it by `user` and `tls`.
+        // `is_personal` is true if a guard has identified the client by other means than a password. Guards that add
+        // header fields for this admit no requests to cached endpoints. A client certificate without such fields is
+        // admitted, and handlers recognize it by `user` and `tls`.
         is_personal: false,
+        // No script was looked up for a cached endpoint.
         admit_to_script: None,
     })?;
     // Replaces a response that does not fit the request, such as a tunnel without a request for one.

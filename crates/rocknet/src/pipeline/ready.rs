@@ -77,7 +77,7 @@ fn exchange<'a, F: Fn() -> Rc<OwnedRequest>>(
         client: incoming.client(worker),
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
-        // No user is admitted to a ready response.
+        // Requests with an authenticated user get no ready response.
         user: None,
         is_personal: false,
         admit_to_script: None,

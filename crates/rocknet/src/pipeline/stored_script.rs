@@ -1,8 +1,8 @@
 //! Sends the stored response of a script without repeating the lookup of the script.
 //!
 //! On a site with guards, the response cache responds after the lookup, because the route of the script may have guards
-//! of its own (`further_routes.rs`). While the worker cache has the script, all guards are known, and no part of the
-//! request has to wait.
+//! of its own (`further_routes.rs`). While the worker cache has the script, all guards are known without a lookup on
+//! disk.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,8 +63,9 @@ where
     let guards = cached.guards[usize::from(is_secure)]
         .get_or_init(|| admission::guards_of_script(routes, request.path, cached, script, is_secure))
         .as_ref()?;
-    // `ends_at_once` is false, because the filters can make the response wait.
-    let admit = || admission::admit_ready(worker, incoming, &endpoint.route, guards, false);
+    // The response may have to wait for its content coding. Limits on concurrent requests then count the request.
+    let ends_at_once = false;
+    let admit = || admission::admit_ready(worker, incoming, &endpoint.route, guards, ends_at_once);
     let response = endpoint.handler(&resolved.path).handle_now(&ExchangeRef {
         services: worker,
         request,

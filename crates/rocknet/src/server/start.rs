@@ -61,10 +61,10 @@ pub trait StartHooks {
     /// Called once the logs are open, before anything is logged.
     fn log_opened(&mut self, _log: &Log, _logger: &Logger) {}
 
-    /// Called when everything but the workers has started. Afterwards the server accepts connections. `_sessions`:
-    /// stores to which the sessions of a previous process are added. `_registries`: registries to which the limits and
-    /// offences of its clients are added. `_unused_udp`: addresses of the previous process whose UDP sockets this
-    /// server does not read.
+    /// Called when everything but the workers has started. Afterwards the server accepts connections. In an upgrade,
+    /// the hook waits until the previous process permits the start. `_sessions`: stores to which the sessions of a
+    /// previous process are added. `_registries`: registries to which the limits and offences of its clients are added.
+    /// `_unused_udp`: addresses of the previous process whose UDP sockets this server does not read.
     ///
     /// # Errors
     ///
@@ -177,7 +177,9 @@ impl Server {
         hooks
             .before_serving(&shared.certificates.sessions, &shared.registries, &adopted.unused_udp())
             .map_err(StartError::Setup)?;
-        // In an upgrade, the previous process may add and lift bans until it permits the start.
+        // In an upgrade, the previous process can add and lift bans until it permits the start, for which
+        // `before_serving` has waited. A takeover opens the store even without `[ban]`, because operators can add bans
+        // without it, and this process has to own the store before it serves.
         if config.ban.is_some() || adopted.is_takeover() {
             shared.registries.bans.open_store(&state_folder, adopted.is_takeover());
         }

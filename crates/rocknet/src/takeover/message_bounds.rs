@@ -8,8 +8,7 @@ use super::message::{MAX_SOCKETS, ToNew};
 /// `limits.upgrade_drain`.
 pub(super) const MAX_RELAYS: usize = 1024;
 
-/// Maximum number of optional messages before the end of the list. This version sends two, and a later one may send
-/// more.
+/// Maximum number of optional messages before [`ToNew::End`]. This version sends two, and a later one may send more.
 const MAX_OPTIONAL: usize = 1024;
 
 /// Number of messages of each kind that the old process has sent so far.
@@ -23,8 +22,8 @@ pub(super) struct MessageBounds {
 }
 
 impl MessageBounds {
-    /// Counts a message of the list of sockets. Other messages are not counted, because the caller refuses them or
-    /// stops at them.
+    /// Counts a message that the old process has sent after its state folder. The list of these messages ends with
+    /// [`ToNew::End`], which is not counted. The caller refuses the other messages that are not counted.
     ///
     /// # Errors
     ///

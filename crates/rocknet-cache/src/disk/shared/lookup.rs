@@ -85,8 +85,9 @@ impl Shared {
         response.into_stored(body, now)
     }
 
-    /// Drops the responses for the key of a response that cannot be read, also after a restart. Otherwise it could be
-    /// readable and outdated then: changes are recorded only for responses in the index.
+    /// Drops all responses for the key of a response that cannot be read. The log records this, so that a restart does
+    /// not restore them. A restored response might be readable again, but outdated: the log records a change of a
+    /// resource only while the index has a response for it.
     fn drop_unreadable(&self, entry: &Entry) {
         let mut log = self.log();
         if self.index.at(entry.hash, entry.position).is_none() {

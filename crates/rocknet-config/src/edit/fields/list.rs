@@ -140,15 +140,16 @@ impl ListWriter {
     }
 }
 
-/// Joins two texts between elements. Drops the first text if it has no comment. Otherwise, a new line follows the
-/// comment, and the second text loses its leading space if the first one already ends with the indentation of that
-/// line.
+/// Joins two texts between elements, without double line ends and indentation. Drops the first text if it has no
+/// comment. A text with a comment also has the line end after it, because a TOML comment ends with its line.
 fn joined(first: &str, second: &str) -> String {
     let starts_line = second.trim_start_matches([' ', '\t']).starts_with('\n');
     match first.contains('#') {
         false => second.to_owned(),
+        // The line end of `second` replaces that of `first`.
         true if starts_line => first.trim_end().to_owned() + second,
         true if first.ends_with('\n') => first.to_owned() + second,
+        // `first` ends with the indentation of the next line, which replaces that of `second`.
         true => first.to_owned() + second.trim_start(),
     }
 }

@@ -22,14 +22,15 @@ pub(super) fn pass_through(
 ) -> bool {
     let directive = &rule.directive;
     if !flags.variables.is_empty() {
-        // `E=HTTP_…` passes a request field to scripts. `E=BASE:…` sets the folder of a front controller, for which
-        // `front` takes `RewriteBase`.
-        let is_needless = directive.argument(2).contains("HTTP_") || directive.argument(2).contains("BASE:");
-        if is_needless {
-            host.site
-                .unneeded(directive, "applications get every header field, Authorization included");
-        }
-        return is_needless;
+        let reason = match directive.argument(2) {
+            // `E=HTTP_…` passes a request field to scripts.
+            text if text.contains("HTTP_") => "applications get every header field, Authorization included",
+            // `E=BASE:…` sets the folder of a front controller. `front` takes it from `RewriteBase` instead.
+            text if text.contains("BASE:") => "the path of the front controller includes its folder",
+            _ => return false,
+        };
+        host.site.unneeded(directive, reason);
+        return true;
     }
     // `RewriteRule ^index\.php$ - [L]` keeps Apache from rewriting the front controller again. Before a refusal, it is
     // translated like any other exception, because it also keeps `/index.php` from being refused.
@@ -45,14 +46,14 @@ pub(super) fn pass_through(
         return true;
     }
     let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
-    // `has_only`: the exception holds for no requests but those that the original rule excepts. A wider exception would
-    // keep later rules from refusing the additional requests.
+    // `has_only`: the exception holds only for requests that the original rule excepts. A wider exception would keep
+    // later rules from refusing the additional requests.
     let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
     };
     guard.exclude(&excluded, flags.ends_all);
-    // A rule with no conditions but those for files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
+    // All conditions of the rule concern files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
     let is_for_files = !rule.conditions.is_empty() && rule.conditions.iter().all(is_about_files);
     if is_for_files {
         host.site.unneeded(
@@ -63,8 +64,8 @@ pub(super) fn pass_through(
     true
 }
 
-/// Translates a front controller, such as `RewriteRule . /index.php [L]`, to `fallback`. Returns false if the last name
-/// of its target has no ending, so that it may not be a file.
+/// Translates a front controller, such as `RewriteRule . /index.php [L]`, to `fallback`. Returns false if the last
+/// segment of its target has no file extension (`/app`), because the target is then possibly not a file.
 pub(super) fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut HostDraft) -> bool {
     let directive = &rule.directive;
     let target = target.replace("%{ENV:BASE}", base);
@@ -75,8 +76,8 @@ pub(super) fn front(rule: &RewriteRule, target: &str, base: &str, host: &mut Hos
         Some(_) => path.to_owned(),
         None => format!("{base}/{path}"),
     };
-    let is_page = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
-    if !is_page {
+    let has_extension = path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    if !has_extension {
         return false;
     }
     if !rest.is_empty() {

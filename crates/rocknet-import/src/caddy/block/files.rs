@@ -55,7 +55,7 @@ pub(super) fn hide(directive: &Directive, names: &[&str], patterns: &[String], s
         if name.contains(['/', '{', '[', '?']) || name.starts_with("**") || name.is_empty() {
             site.skip_restriction(
                 directive,
-                &format!("`{name}` has no pattern: write a route with `deny`"),
+                &format!("`{name}` cannot be translated: write a route with `deny`"),
             );
         } else if name.starts_with('.') {
             site.unneeded(

@@ -24,8 +24,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Calls `read`, which reads the directives of a named location into this level, the one with `try_files`. During
-    /// the call, the parameters are those of the named location, which inherits those of the server, and not those of
-    /// the location with `try_files`.
+    /// the call, `params` are those of the named location, and `outer_params` those of the server, which it inherits.
     pub fn read_named(&mut self, location: &'a Directive, read: impl FnOnce(&mut Scope<'a>)) {
         self.named = Some(NamedAccess {
             location,
@@ -33,6 +32,7 @@ impl<'a> Scope<'a> {
             exit: None,
         });
         let (own, outer) = (std::mem::take(&mut self.params), self.outer_params.clone());
+        // In a location, `outer_params` are those of the server already. In a server, they are those of `http`.
         if self.level == ConfigLevel::Server {
             self.outer_params = params::effective(&own, &outer);
         }
@@ -86,15 +86,16 @@ impl<'a> Scope<'a> {
                     self.settings.close(line);
                     return self.notes.skip(directive, &message);
                 }
-                let addresses: Vec<String> = match upstreams.get(address) {
-                    Some(group) => group.servers.iter().map(|server| server.url.clone()).collect(),
-                    None => vec![address.to_owned()],
+                // A `server` in an `upstream` block has port 80 by default. Any other address needs a port in nginx, so
+                // a name without one is that of a block in a file that was not read. It becomes a host with port 9000.
+                let (addresses, default_port): (Vec<String>, u16) = match upstreams.get(address) {
+                    Some(group) => (group.servers.iter().map(|server| server.url.clone()).collect(), 80),
+                    None => (vec![address.to_owned()], 9000),
                 };
-                // `unix:/…` contains a colon, too. Any other address without a colon gets the default port of
-                // php-fpm.
+                // `unix:/…` contains a colon, too, and has no port.
                 let addresses = addresses.into_iter().map(|address| match address.contains(':') {
                     true => address,
-                    false => format!("{address}:9000"),
+                    false => format!("{address}:{default_port}"),
                 });
                 let to = Value::texts(addresses);
                 let params = params::entries(&self.inherited_params(), name);

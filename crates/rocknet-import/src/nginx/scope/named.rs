@@ -9,8 +9,9 @@ use crate::value::Value;
 
 impl<'a> Scope<'a> {
     /// Keeps a directive of a named location for [`Scope::finish`] if it belongs to access control or authentication.
-    /// Returns false for other directives, and for an `auth_request` without a counterpart. One with a counterpart has
-    /// more than one argument, because `forward_auth` has added the URL of the authorization service and others.
+    /// Returns false for other directives, and for an `auth_request` that RockNet cannot express. An `auth_request`
+    /// that RockNet can express has several arguments here. The module `forward_auth` has added them, such as the URL
+    /// of the authorization service.
     pub fn collect_named(&mut self, directive: &'a Directive) -> bool {
         let is_access = match directive.name.as_str() {
             "allow" | "deny" | "satisfy" | "auth_basic" | "auth_basic_user_file" => directive.arguments.len() == 1,
@@ -58,13 +59,16 @@ impl<'a> Scope<'a> {
             &outer
         };
         let restricts = |access: &EffectiveAccess<'_>| !access.is_open() && !access.is_same(&place);
-        let is_left_open = match exit.filter(|_| directives.is_empty()) {
+        // nginx applies access control after `return` and `rewrite`. It therefore sends the response of a `return` to
+        // every client, and applies the access control of the target to a rewritten path. For a named location with
+        // access directives of its own, this exception is not made.
+        let has_no_effect = match exit.filter(|_| directives.is_empty()) {
             Some(NamedExit::Response) => true,
             Some(NamedExit::Target(target)) => !restricts(&server.inner(&Vec::from_iter(target))),
             None => false,
         };
         let named = server.inner(&directives);
-        if is_left_open || !restricts(&named) {
+        if has_no_effect || !restricts(&named) {
             return;
         }
         let is_locked = self.settings.is_locked() || containing.is_some_and(|outer| outer.settings.is_locked());

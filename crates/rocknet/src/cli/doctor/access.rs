@@ -146,8 +146,8 @@ impl Blocked {
 }
 
 /// Returns the command that grants a right: to the account alone if the system has `setfacl`, or else by the mode. A
-/// file to read may be private, so the mode admits at most a group. Without a known account, the command only shows the
-/// rights of the file.
+/// file to read may be private, so its mode is opened at most to the group of the account. `user`: `None` for the
+/// account of this process, whose name is not known here. For a file to read, the command then only shows its rights.
 pub(super) fn command(user: Option<&User>, need: &Need, blocked: &Blocked) -> String {
     let path = quoted(&blocked.path);
     let letters = blocked.letters;
@@ -157,15 +157,12 @@ pub(super) fn command(user: Option<&User>, need: &Need, blocked: &Blocked) -> St
     if let Some(user) = user.filter(|user| has_acl && is_plain(&user.name)) {
         return format!("sudo setfacl -m u:{}:{letters} {path}", user.name);
     }
-    if let (Kind::ReadFile, Some(user)) = (need.kind, user) {
-        // A private file stays closed to other accounts.
-        if blocked.path == need.path && is_plain(&user.name) {
-            return format!("sudo chgrp {} {path} && sudo chmod g+r {path}", user.gid);
-        }
-    }
+    // A private file must not be opened to every account of the machine.
     if need.kind == Kind::ReadFile && blocked.path == need.path {
-        // A private file must not be opened to every account of the machine.
-        return format!("ls -l {path}");
+        return match user {
+            Some(user) => format!("sudo chgrp {} {path} && sudo chmod g+r {path}", user.gid),
+            None => format!("ls -l {path}"),
+        };
     }
     let class = match (user, blocked.owner_and_mode) {
         (Some(user), Some((uid, _, _))) if user.uid == uid => 'u',
@@ -278,6 +275,21 @@ mod tests {
         ] {
             let command = command(user.as_ref(), &need, &blocked);
             assert_eq!(command, format!(r"sudo chmod {expected}+rx '/srv/it'\''s'"));
+        }
+        // A file to read is opened at most to a group.
+        let need = Need::read_file(&blocked.path);
+        let blocked = Blocked {
+            letters: "r",
+            ..blocked
+        };
+        for (user, expected) in [
+            (None, r"ls -l '/srv/it'\''s'"),
+            (
+                Some(user(9, 7)),
+                r"sudo chgrp 7 '/srv/it'\''s' && sudo chmod g+r '/srv/it'\''s'",
+            ),
+        ] {
+            assert_eq!(command(user.as_ref(), &need, &blocked), expected);
         }
         assert_eq!(quoted(Path::new("/srv/a.b")), "/srv/a.b");
         assert_eq!(quoted(Path::new("/srv/a b")), "'/srv/a b'");

@@ -90,8 +90,8 @@ fn buffers(has_small_buffers: bool, limit: impl Fn(&str) -> Option<usize>) -> Op
             Some(format!("{name} is {limit}"))
         })
         .collect();
-    // Both are needed: in a container the limits may be unknown, and no socket was opened here if the server uses all
-    // ports.
+    // Neither suffices alone: in a container the limits may be unknown, and no socket was opened here if the server
+    // uses all ports.
     if low.is_empty() && !has_small_buffers {
         return None;
     }
@@ -101,8 +101,8 @@ fn buffers(has_small_buffers: bool, limit: impl Fn(&str) -> Option<usize>) -> Op
         false => format!(" ({}, and HTTP/3 requests {size})", low.join(", ")),
     };
     let found = format!(
-        "the kernel limits the buffers of UDP sockets{which}, so datagrams are lost under load: `{command}`, and the same \
-         lines in /etc/sysctl.d/60-rocknet.conf keep it after a restart"
+        "the kernel limits the buffers of UDP sockets{which}, so datagrams are lost under load: run `{command}`, and \
+         write both settings into /etc/sysctl.d/60-rocknet.conf, because the command lasts until the system restarts"
     );
     Some(Check::fair(SUBJECT, "udp-buffers-small", found).command(command))
 }

@@ -22,9 +22,9 @@ impl RunningServer {
     pub(super) fn print_start(&self, sites: &[SiteSummary]) {
         let mut notes = self.options.notes.clone();
         if self.options.addresses != AddressList::Hidden {
-            let with_code = self.options.addresses == AddressList::UrlsAndCode;
+            let with_qr_code = self.options.addresses == AddressList::UrlsAndQrCode;
             let config = &self.server.snapshot().config;
-            notes.extend(address_watch::present_note(sites, config, with_code));
+            notes.extend(address_watch::present_note(sites, config, with_qr_code));
         }
         let file = match &self.options.source {
             ConfigSource::File(file) => Some(file.as_path()),

@@ -27,8 +27,9 @@ impl SignInPage {
         let SignIn::Target(target) = model else {
             return Ok(SignInPage(None));
         };
-        // A redirect appends the query of the request to a target without a query, but not to a path with `{target}`,
-        // which contains that query. For the other targets, an empty query (`?`) prevents it.
+        // The page for signing in does not get the query of the request, which belongs to the requested page. A
+        // redirect appends that query unless its target has a query, such as the empty one of `/login?`, or contains
+        // `{target}`.
         let end = if target.contains('?') || target.contains("{target}") {
             ""
         } else {

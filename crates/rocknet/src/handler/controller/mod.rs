@@ -1,11 +1,12 @@
-//! Controllers: functions in shared libraries that handle requests, on the thread of the connection or in the pool.
+//! Controllers: functions in shared libraries that handle requests. They run on the thread of the connection or of the
+//! blocking pool (key `run_on`), or in a separate process (key `isolate`, see `isolated`).
 //!
 //! ```text
-//! Exchange ─▶ request_view.rs ─▶ call.rs ⇄ rocknet-controller's host ⇄ the library   libraries.rs: one for each file
-//!                                   │                                                private_copy.rs: the loaded copy
+//! Exchange ─▶ request_view.rs ─▶ call.rs ⇄ rocknet-controller's host ⇄ the library
+//!                                   │
 //!    Response ◀─ response_builder.rs: status, fields, and a body that is complete or comes from body.rs
 //! ```
-//! An isolated controller runs in a separate process: see `isolated`.
+//! `libraries.rs` loads each library file once, from the copy that `private_copy.rs` makes of it.
 
 mod body;
 mod buffered_body;
@@ -67,6 +68,7 @@ impl Handler for ControllerHandler {
             let services = Rc::clone(&exchange.services);
             let result = match &controller.mode {
                 RunMode::Process(isolated) => isolated::answer(&services, &name, isolated, exchange).await,
+                // `Network`: on the thread of the connection. `Worker`: in the pool.
                 RunMode::Network(loaded) | RunMode::Worker(loaded) => {
                     let loaded = loaded.clone();
                     try_answer(services, controller, loaded, exchange).await

@@ -31,7 +31,9 @@ pub(super) enum ExchangePoll {
 }
 
 impl<L: Link> Connection<L> {
-    /// Polls all exchanges in progress, and starts those of held requests. Returns true if one has progressed.
+    /// Polls all exchanges in progress. Also starts the exchanges of held requests, which arrived while the socket was
+    /// blocked: a round begins only once the socket has taken all earlier output. Returns true if an exchange has
+    /// progressed.
     #[inline]
     pub(super) fn poll_exchanges(
         &mut self,
@@ -45,7 +47,8 @@ impl<L: Link> Connection<L> {
         let mut progressed = false;
         // Files and tunnels of one round together read only as many bytes as the round may send. Otherwise a client
         // could close its windows and fill memory with ready bytes at no cost to itself. A handler that streams its
-        // body is polled in any case, because at most one of its pieces is ready at a time.
+        // body chooses the size of its pieces. It is polled even without room, because at most one of its pieces is
+        // ready at a time.
         let mut room = self.engine.connection_send_capacity().min(OUTPUT_BOUND);
         let (slots, first) = (self.streams.slots(), self.first_slot.min(self.streams.slots()));
         for slot in (first..slots).chain(0..first) {
@@ -117,6 +120,7 @@ impl<L: Link> Connection<L> {
                     } else if !is_file || *room > 0 {
                         let output = &mut worker.buffers.borrow_mut().output;
                         let (mut responder, info) = self.responder(worker, &entry.stream, RequestBody::None, output);
+                        // Applies only to pieces of files.
                         let max_bytes = allowance.min(*room);
                         match exchange.poll_body(context, worker, info, max_bytes, &mut responder) {
                             Poll::Pending if is_file => entry
@@ -193,6 +197,7 @@ impl<L: Link> Connection<L> {
         let output = &mut worker.buffers.borrow_mut().output;
         let (mut responder, info) = self.responder(worker, &stream, RequestBody::None, output);
         let flow = exchange.handler_done(worker, info, result, &mut responder);
+        // Streams of pushed files, announced by PUSH_PROMISE frames.
         let promised = responder.written.promised;
         self.advance(worker, flow, promised, stream, output);
     }

@@ -41,8 +41,9 @@ impl<L: Link> Connection<L> {
     }
 
     /// Prepares the push of the files that a page needs. If this may be the client's first visit and the client accepts
-    /// pushes, the page is stored in the stream, and its files are pushed with the response. Otherwise the files that
-    /// the configuration names are announced at once by 103 (Early Hints), except on a promised stream.
+    /// pushes, the page is stored in the stream, and its files are pushed with the response. If the client accepts no
+    /// pushes, the files that the configuration names are announced at once by 103 (Early Hints), except on a promised
+    /// stream. A returning client gets neither, because `pending.preloads` is then `None`.
     pub(super) fn prepare_page_push(
         &mut self,
         pending: &PendingResponse,
@@ -52,6 +53,7 @@ impl<L: Link> Connection<L> {
         output: &mut SendQueue,
     ) {
         let preloads = &pending.preloads;
+        // Without `preloads`, the `Link` fields of the response can still name files, so the visit is checked here too.
         if self.engine.may_push(stream.id) && preload::is_first_visit(request) {
             stream.page = context.request.clone().map(|request| {
                 let preloads = preloads.clone();

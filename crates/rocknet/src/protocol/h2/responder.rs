@@ -53,7 +53,8 @@ pub enum RequestBody {
     },
     /// Data after an extended CONNECT is for the tunnel, not a body.
     Tunnel,
-    /// The request was held, and a part of its body may have been received since. `None` if it has no body.
+    /// The request was held: it was read while the socket was blocked, and starts only now. A part of its body may have
+    /// been received since. `None` if it has no body.
     Held(Option<exchange::RequestBody>),
 }
 
@@ -193,8 +194,8 @@ impl PipelineIo for H2Responder<'_> {
     fn limit_body(&mut self, limit: u64) -> Result<(), Refusal> {
         match self.body {
             RequestBody::Stream { .. } => self.engine.set_body_limit(self.id, limit),
-            // The body of a held request was limited when the request arrived, with the highest limit that was
-            // possible.
+            // The body of a held request was limited when the request was received, possibly before its route was
+            // known. In that case, the largest limit of all routes of the site applied until now.
             RequestBody::Held(Some(ref body)) => {
                 body.limit(limit);
                 Ok(())

@@ -91,7 +91,8 @@ impl<L: Link> Connection<L> {
             Poll::Ready(Err(error)) => {
                 tracing::debug!(client = %self.core.info.client, "a tunnel was cut: {error}");
                 self.engine.reset(id, ErrorCode::ConnectError, output.buffer());
-                // No bytes (`0`) are deducted as unsent: rounds begin without a backlog.
+                // Bytes count as sent once they are framed. Those of earlier rounds have left the server, because a
+                // round begins without a backlog. So no bytes (`0`) are deducted as unsent.
                 exchange.record_cut(worker, &mut self.core.info, 0);
             }
         }

@@ -15,7 +15,8 @@ pub struct HqConnection {
 
 /// Bytes of a request stream, translated.
 pub(super) enum Translated {
-    /// Bytes for the engine. The flag is true if the request ends with them.
+    /// Bytes for the engine. The flag is true if the request ends with them. Over `hq-interop` it always does. The
+    /// caller also uses this variant for bytes of HTTP/3, which need no translation and may be followed by more.
     Bytes(Bytes, bool),
     /// More bytes are needed.
     More,
@@ -43,8 +44,9 @@ impl HqConnection {
     /// Translates received bytes. `fin`: true if the stream ends after them. `awaits_request`: true until the engine
     /// has reported the request of the stream.
     pub(super) fn translate(&mut self, id: StreamId, bytes: &[u8], fin: bool, awaits_request: bool) -> Translated {
-        // Bytes after the request line are ignored. At the end of the stream, the empty piece makes the caller drop its
-        // count of the ignored bytes. The engine ignores the piece, because the request has already ended.
+        // Bytes after the request line are ignored. The caller counts them, because it stops a client that sends too
+        // many. At the end of the stream, an empty piece makes the caller drop this count. The engine ignores the
+        // piece, because the request has already ended.
         if !awaits_request {
             return match fin {
                 true => Translated::Bytes(Bytes::new(), true),
