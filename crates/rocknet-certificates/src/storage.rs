@@ -393,6 +393,7 @@ mod tests {
         storage.write("other/file", b"x", Access::Owner).unwrap();
         fs::hard_link(folder.path().join("other/file"), folder.path().join("local/hard")).unwrap();
         std::os::unix::fs::symlink("../other/file", folder.path().join("local/soft")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("local/socket")).unwrap();
         let me = owner("other");
         // Only root can change the owner of a file.
         let is_root = rustix::process::geteuid().is_root();
@@ -404,7 +405,7 @@ mod tests {
         for name in ["local", "local/ca.pem", "acme"] {
             assert_eq!(owner(name), to, "{name}");
         }
-        for name in [".", "other", "other/file", "local/hard", "local/soft"] {
+        for name in [".", "other", "other/file", "local/hard", "local/soft", "local/socket"] {
             assert_eq!(owner(name), me, "{name}");
         }
     }

@@ -1,16 +1,13 @@
 //! Changes the owner of the storage folders, as root, before the process changes its account.
 //!
 //! From the second start on, the account already owns these folders, and its processes can rename entries at any
-//! moment. Therefore each step works on an open descriptor, except for sockets, and follows no symbolic link below the
-//! storage folder.
+//! moment. Therefore each step works on an open descriptor, and follows no symbolic link below the storage folder.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, fchmod, fchown, fstat, mkdirat, open, openat,
-};
+use rustix::fs::{Dir, FileType, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, mkdirat, open, openat};
 use rustix::io::Errno;
 
 /// Maximum folder depth. RockNet creates three levels.
@@ -78,10 +75,10 @@ impl Owner {
             }
             match openat(folder, name, FLAGS, Mode::empty()) {
                 Ok(found) => self.chown_entry(&found, depth)?,
-                // The entry is a link, or it was removed meanwhile.
-                Err(Errno::LOOP | Errno::NOENT) => {}
-                // A socket cannot be opened, so its owner is changed by name, even if it has a second hard link.
-                Err(Errno::NXIO) => chownat(folder, name, Some(self.uid), Some(self.gid), AtFlags::SYMLINK_NOFOLLOW)?,
+                // The entry is a link, or it was removed meanwhile, or it is a socket, which cannot be opened (Linux:
+                // `ENXIO`, macOS: `EOPNOTSUPP`). A socket keeps its owner: the account can replace it, because it owns the
+                // folder. A change by name would be unsafe, because the account could put another file in its place.
+                Err(Errno::LOOP | Errno::NOENT | Errno::NXIO | Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
             }
         }
