@@ -161,11 +161,14 @@ fn translate_rule(
         host.site.differs(directive, difference);
     }
     let (patterns, target) = (found.patterns, found.target);
+    let discards_query = flags.discards_query || directive.argument(1).ends_with('?');
     if flags.is_proxy {
+        if discards_query {
+            host.site.differs(directive, "the query of the request is forwarded");
+        }
         return is_always && forward(directive, &patterns, &target, proxies);
     }
     let is_redirect = flags.redirect.is_some() || target.contains("://");
-    let discards_query = flags.discards_query || directive.argument(1).ends_with('?');
     let has_query = target.contains('?');
     // `?` at the end drops the query of the request.
     let target = if discards_query && !has_query {

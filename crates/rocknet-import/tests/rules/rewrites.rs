@@ -55,6 +55,17 @@ fn in_a_folder_a_path_with_a_slash_excepts_nothing() {
 }
 
 #[test]
+fn a_proxy_that_drops_the_query_gets_a_note() {
+    for (end, is_noted) in [("? [P]", true), (" [P,QSD]", true), (" [P]", false)] {
+        let import = translated_apache(&format!(
+            "RewriteEngine On\nRewriteRule ^/app/(.*)$ http://127.0.0.1:3000/$1{end}"
+        ));
+        has(&import, "proxy = \"http://127.0.0.1:3000\"");
+        assert_eq!(has_note(&import, "query of the request is forwarded"), is_noted, "{end}");
+    }
+}
+
+#[test]
 fn a_group_of_a_host_has_the_slash_of_the_path() {
     for (rule, expected) in [
         ("^(.*)\\.php$ /x$1", "path = '~^(.*)\\\\.php$'; rewrite = '/x{1}'"),
