@@ -194,8 +194,8 @@ impl PathMatcher {
     }
 }
 
-/// Returns the conditions of a matcher, with repeated lines such as `path /a` and `path /b` as one. Caddy requires one of
-/// their values. For other names, it requires every line, or a translation finds that no key expresses the lines.
+/// Returns the conditions of a matcher. Repeated lines such as `path /a` and `path /b` become `path /a /b`, because
+/// Caddy requires only one of their values. Conditions with names outside of `MERGED` stay separate.
 fn merged(conditions: &[Directive]) -> Vec<Directive> {
     const MERGED: [&str; 4] = ["path", "method", "remote_ip", "client_ip"];
     let mut all: Vec<Directive> = Vec::with_capacity(conditions.len());
