@@ -220,9 +220,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         return fixed::error(Status::GATEWAY_TIMEOUT).into();
     }
     // A part, or a head alone, is not stored, and the validators of a stale response are not sent with such a request.
-    // Without a stored response to validate, `Cache-Status` has the general reason `miss`.
     if request.method == Method::Head || request.fields.contains(KnownField::Range) {
-        let reason = if stored.is_some() { reason } else { Forwarded::Miss };
         let origin = (&request, exchange.tls.is_some());
         let output = forward::call(&cached, exchange).await;
         return finished(&cached, &services, origin, output, CacheStatus::forwarded(reason));
