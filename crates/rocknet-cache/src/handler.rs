@@ -54,6 +54,7 @@ impl CacheHandler {
         // The check of the configuration has refused invalid templates.
         let key = settings.key.as_deref().and_then(KeyTemplate::parse);
         CacheHandler(Arc::new(CachedRoute {
+            // The route of a script may have guards of its own, which cannot be known before its lookup.
             answers_now: route.is_unguarded || !looks_up_scripts,
             inner,
             bypass: (!settings.bypass.is_empty()).then(|| RequestConditions::new(&settings.bypass)),
@@ -74,7 +75,8 @@ impl Handler for CacheHandler {
     fn handle_now(&self, request: &ExchangeRef<'_>) -> Option<Response> {
         let cached = &self.0;
         match cached.plan(request) {
-            // The guards of the script have not admitted the request, and the inner handler does not call them.
+            // The path leads to a script whose guards have not checked the request yet. Without a call of
+            // `admit_to_script`, the inner handler must not respond.
             Plan::Bypass(_) | Plan::Invalidate if request.admit_to_script.is_some() => None,
             Plan::Bypass(reason) => {
                 let mut response = cached.inner.handle_now(request)?;
@@ -218,9 +220,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         return fixed::error(Status::GATEWAY_TIMEOUT).into();
     }
     // A part, or a head alone, is not stored, and the validators of a stale response are not sent with such a request.
-    // Without a stored response to validate, `Cache-Status` has the general reason `miss`.
     if request.method == Method::Head || request.fields.contains(KnownField::Range) {
-        let reason = if stored.is_some() { reason } else { Forwarded::Miss };
         let origin = (&request, exchange.tls.is_some());
         let output = forward::call(&cached, exchange).await;
         return finished(&cached, &services, origin, output, CacheStatus::forwarded(reason));

@@ -22,8 +22,6 @@ pub enum Forwarded {
     Stale,
     /// The request does not permit the stored response, by `Cache-Control` or because it has `Authorization`.
     Request,
-    /// No stored response can serve a request with HEAD or for a range.
-    Miss,
 }
 
 /// Place of a stored response.
@@ -115,7 +113,6 @@ impl CacheStatus {
                     Forwarded::VaryMiss => "vary-miss",
                     Forwarded::Stale => "stale",
                     Forwarded::Request => "request",
-                    Forwarded::Miss => "miss",
                 });
                 if let Some(status) = status {
                     let _ = write!(value, "; fwd-status={status}");

@@ -1,5 +1,5 @@
-//! The certificate manager: owns the issuers and the sets of certificate files. While the server runs, it renews issued
-//! certificates and reloads changed files.
+//! The certificate manager: owns the issuers, and knows the sets of certificate files that sites use. While the server
+//! runs, it renews issued certificates and reloads changed files.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -85,7 +85,8 @@ impl CorsFields {
             (false, Some(origin)) => fields.set(ALLOW_ORIGIN, origin),
             (false, None) => return,
         }
-        // Sandboxed frames and local files of any website have the origin `null`, so it never gets credentials.
+        // Local files have the origin `null`, and any website can send requests with it from a sandboxed frame.
+        // Therefore `null` never gets credentials.
         if cors.credentials && permitted != Some(OPAQUE) {
             fields.set("Access-Control-Allow-Credentials", "true");
         }

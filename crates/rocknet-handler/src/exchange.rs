@@ -51,9 +51,9 @@ pub struct Exchange {
     /// User whom `auth` of the route has authenticated: by password, client certificate, authorization service
     /// (`auth = { forward = "…" }`) or login provider. `None` without an authenticated user.
     pub user: Option<Arc<str>>,
-    /// True if a client certificate, an authorization service or a login provider identifies the client, so that the
-    /// response is for this client alone even if `user` is `None`. False if the server has verified a password; `user`
-    /// is then set.
+    /// True if a client certificate, an authorization service or a login provider identifies the client. The response
+    /// is for this client alone if this is true, or if `user` is set. After a login by password, only `user` is set:
+    /// applications then do not get `Authorization`, which contains the password.
     pub is_personal: bool,
     /// Identifier of the request.
     pub id: RequestId,

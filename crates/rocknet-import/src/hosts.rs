@@ -40,7 +40,7 @@ pub(crate) struct HttpsRedirect {
 pub(crate) struct HostDraft {
     /// Settings, routes, rules and notes. Name, listeners and TLS are set by [`assemble`].
     pub site: Site,
-    /// The directive, for notes.
+    /// Text of the directive that begins the host, for notes.
     pub directive: String,
     /// Host names in lower case. The first one becomes the name of the site, the others become aliases.
     pub names: Vec<String>,
@@ -210,8 +210,10 @@ fn redirect(kept: &mut [HostDraft], by_name: &HashMap<String, usize>, mut host: 
     }
     let to = match (target.as_str(), left.first()) {
         ("", Some(name)) if !name.starts_with("*.") => name.clone(),
+        // No name, or a wildcard, which cannot be the target of a redirect.
         ("", _) => {
-            let message = "every host is redirected to its own https:// by each site with TLS; add the hosts as sites";
+            let message = "no site with TLS has the names that are redirected to HTTPS here, so every client is \
+                 denied: add a site with TLS for each name, which then redirects by itself";
             host.note(NoteKind::NotTranslated, message.to_owned());
             // Without a redirect, the site must not serve its content without TLS.
             host.site
@@ -399,7 +401,7 @@ fn listen(host: &HostDraft) -> Option<Value> {
         return None;
     }
     let values = host.listeners.iter().map(|listener| {
-        // Without a scheme, a site with TLS uses it on every port except 80, and not on Unix sockets.
+        // In a site with TLS, an address without a scheme means HTTPS, except on port 80 and on Unix sockets.
         let scheme = match (listener.tls, listener.port) {
             (true, 80 | 0) => "https://",
             (false, port) if host.is_tls() && port != 80 && port != 0 => "http://",

@@ -21,7 +21,7 @@ pub struct InheritedSockets {
 
 impl InheritedSockets {
     /// Adds a listening TCP or Unix socket, or a bound UDP socket. Other sockets are closed and reported by
-    /// [`InheritedSockets::unused`]. `name` is the name of the socket in messages.
+    /// [`InheritedSockets::close_unused`]. `name` is the name of the socket in messages.
     pub fn add(&mut self, socket: OwnedFd, name: &str) {
         let added = match SockRef::from(&socket).r#type() {
             Ok(Type::DGRAM) => {
@@ -58,7 +58,7 @@ impl InheritedSockets {
     }
 
     /// Closes the sockets that were not taken, and returns their descriptions.
-    pub fn unused(&mut self) -> Vec<String> {
+    pub fn close_unused(&mut self) -> Vec<String> {
         let mut all = std::mem::take(&mut self.rejected);
         let listeners = self.listeners.drain(..);
         all.extend(listeners.map(|(listener, name)| format!("{name}: no site listens on {}", listener.address())));
@@ -102,13 +102,13 @@ mod tests {
             "a socket is taken once"
         );
         assert_eq!(inherited.take_listeners(&Address::Unix(path)).len(), 1);
-        let unused = inherited.unused().join("; ");
+        let unused = inherited.close_unused().join("; ");
         assert!(
             unused.contains("stream: cannot be used")
                 && unused.contains(&format!("quic: no site serves HTTP/3 on UDP {udp_address}")),
             "{unused}"
         );
         assert!(!unused.contains("taken") && !unused.contains("web"), "{unused}");
-        assert!(inherited.unused().is_empty());
+        assert!(inherited.close_unused().is_empty());
     }
 }

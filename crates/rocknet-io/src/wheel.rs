@@ -7,7 +7,8 @@
 //!
 //! Moving a deadline further away only stores its new tick. This has to be cheap, because deadlines move with every
 //! request, and nearly always further away. The entry remains in its slot until the old tick, and then moves to its new
-//! slot. A deadline that moves nearer is immediately entered into a second slot.
+//! slot. A deadline that moves nearer is immediately entered into a second slot. The entry in the old slot then has no
+//! effect, and is removed when that slot is processed.
 //!
 //! Ticks are counted in 32 bits, because every connection stores several. With ticks of 10 ms, the shortest that can be
 //! configured, the counter wraps around after 497 days. Two ticks are therefore compared by their wrapping difference,
@@ -82,10 +83,12 @@ pub struct Wheel {
 struct TimerEntry {
     /// Tick at which the deadline expires. Valid only if `state` is `Set`. Never before `slot_tick`.
     due: Tick,
-    /// Earliest tick whose slot contains the entry. Valid only if `is_in_slot` is true. Never before the current tick.
+    /// Tick at which the entry is processed next, in the slot of that tick. Valid only if `is_in_slot` is true. Never
+    /// before the current tick.
     slot_tick: Tick,
     state: DeadlineState,
-    /// True while a slot contains the entry.
+    /// True while the entry waits in the slot of `slot_tick`. A deadline that has moved nearer also leaves the entry in
+    /// its old slot, which this flag does not count.
     is_in_slot: bool,
     /// Waker of the task that waits for the deadline.
     waker: Option<Waker>,
@@ -186,8 +189,8 @@ impl Wheel {
             for &index in &waiting {
                 let entry = &mut entries[index as usize];
                 if entry.is_in_slot && entry.slot_tick.is_later(now) {
-                    // The entry belongs to a later round of the wheel, or is also in a later slot. In the second case,
-                    // it is only removed from this slot.
+                    // The entry waits in this slot for a later round of the wheel, or it waits in another slot and has
+                    // been left here by a move. In the second case, it is only removed from this slot.
                     if entry.slot_tick.slot() == now.slot() {
                         later.push((now.slot(), index));
                     }

@@ -98,10 +98,12 @@ impl BandwidthPart {
         bytes
     }
 
-    /// Returns bytes that were taken and not sent.
+    /// Gives back bytes that were taken and not sent.
     pub fn give_back(&mut self, bytes: u64) {
         let time = time_of(self.rate, bytes);
-        // A missing bucket counts as full. With `u64::MAX` as the current time, `update` does not create it.
+        // For a key without a bucket, `update` creates one that becomes full after the given time. None is needed here,
+        // because a missing bucket counts as full, and none can become full after `u64::MAX`. The change of an existing
+        // bucket does not depend on the time.
         self.table
             .buckets
             .update(self.key, u64::MAX, |full_at| *full_at = full_at.saturating_sub(time));
@@ -142,7 +144,7 @@ mod tests {
         let seconds = 20;
         for tick in 0..=4 * seconds {
             let now = start + tick * TICK;
-            // The first response always asks first, and as often as it gets something.
+            // The first response is always served first, and takes bytes until it gets none.
             for (part, sent) in parts.iter_mut().zip(&mut sent) {
                 while let bytes @ 1.. = part.take(10_000, TICK, now) {
                     *sent += bytes;

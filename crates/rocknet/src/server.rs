@@ -206,8 +206,9 @@ impl Server {
         .map_err(StartError::Bind)?;
         let has_no_udp = |address: &Address| bound.get(address).is_some_and(|sockets| sockets.quic.is_empty());
         if quic.iter().any(has_no_udp) {
-            // The sites of an address without UDP sockets must not announce HTTP/3 there. The first snapshot is needed
-            // before the addresses are bound, because errors in the configuration are to be found before.
+            // The sites of an address without UDP sockets must not announce HTTP/3 there, so a second snapshot is made.
+            // The first one was made before the addresses were bound, so that an invalid configuration binds no new
+            // address.
             quic.retain(|address| !has_no_udp(address));
             snapshot = prepare(snapshot.config.clone(), &quic)?;
         }
@@ -312,14 +313,16 @@ impl Server {
             tracing::error!("ban lists are not watched, because a thread cannot be started: {error}");
         }
         if config.ban.is_some() {
-            bans.open_store(&self.state_folder, false);
+            self.keep_bans();
         }
     }
 
     /// Keeps bans in the state folder, and loads those that an earlier process has kept there. A server with `[ban]`
     /// does so without this call. Without `[ban]`, the bans of operators need it to last across restarts.
     pub fn keep_bans(&self) {
-        self.shared.registries.bans.open_store(&self.state_folder, false);
+        // A process that takes over from another one has opened the store at its start. This call then does nothing.
+        let takes_over = false;
+        self.shared.registries.bans.open_store(&self.state_folder, takes_over);
     }
 
     /// Returns each address with a worker that has not confirmed the heartbeat of an earlier call. Sends a new

@@ -302,6 +302,8 @@ impl<'s> Writer<'s> {
     /// Lets another process take the folder.
     fn leave(&self) {
         let mut log = self.shared.log();
+        // Hashes of early changes match no key if the next process chooses another seed. If there are such hashes, all
+        // early changes count as lost, so the log is emptied before this process uses it again.
         log.early.lose_if_hashed();
         self.shared.set_folder(None, 0);
         drop(log);

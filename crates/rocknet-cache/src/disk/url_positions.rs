@@ -2,23 +2,26 @@
 //! a key cannot be derived from the URL. Therefore a response is compared with the last change of its URL when it is
 //! read.
 //!
-//! URLs share the places of a table by their hash. Responses to URLs of one place are invalidated together, which costs
-//! only the requests that fetch them again. A change gets no record if an earlier change at the same place covers all
-//! responses. A restart keeps the seed of the hashes, and so the place of each URL, because a change without a record
-//! relies on that earlier one.
+//! Responses and changes are records in the log of the cache (`log.rs`), in the order in which they were appended. A
+//! change invalidates all earlier responses to its URL.
+//!
+//! The hash of a URL selects a slot of a table. In fact, a change invalidates the responses to all URLs of its slot,
+//! which costs only the requests that fetch them again. A change gets no record if no response of its slot was appended
+//! since the previous change, which may be a change of another URL. After a restart, the record of the previous change
+//! has to apply to both URLs. Therefore the seed of the hashes is stored, and each URL keeps its slot.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::position::Position;
 
-/// Number of places of a site, a power of two: 32 KiB.
-const PLACES: usize = 1 << 12;
+/// Number of slots of a site, a power of two. The positions of all slots take 32 KiB.
+const SLOTS: usize = 1 << 12;
 
-/// Places of a site. They change under the lock of the log.
+/// Slots of a site. While the log is open, they change only under its lock.
 #[derive(Default)]
 pub(super) struct UrlPositions {
-    /// A bit for each place: true if a response was appended after the last change. Created with the first response.
+    /// A bit for each slot: true if a response was appended after the last change. Created with the first response.
     has_newer: OnceLock<Box<[AtomicU64]>>,
     /// Positions of the last changes, as numbers; 0 without one. Created with the first change.
     changes: OnceLock<Box<[AtomicU64]>>,
@@ -28,35 +31,35 @@ fn zeros(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Returns the place of a hash.
-fn place(hash: u64) -> usize {
-    hash as usize % PLACES
+/// Returns the slot of a hash.
+fn slot(hash: u64) -> usize {
+    hash as usize % SLOTS
 }
 
-/// Returns the word and the bit of the place of a hash.
+/// Returns the index of the word that has the bit of a hash's slot, and this bit.
 fn bit(hash: u64) -> (usize, u64) {
-    (place(hash) / 64, 1 << (place(hash) % 64))
+    (slot(hash) / 64, 1 << (slot(hash) % 64))
 }
 
 impl UrlPositions {
     /// Notes that a response to a URL was appended.
     pub fn note_response(&self, hash: u64) {
-        let words = self.has_newer.get_or_init(|| zeros(PLACES / 64));
+        let words = self.has_newer.get_or_init(|| zeros(SLOTS / 64));
         let (word, bit) = bit(hash);
         words[word].fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// Returns true if a change of a URL needs a record: if a response was appended since the last one.
+    /// Returns true if a change of a URL needs a record: if a response was appended since the last change.
     pub fn needs_change(&self, hash: u64) -> bool {
         let (word, bit) = bit(hash);
         let words = self.has_newer.get();
         words.is_some_and(|words| words[word].load(Ordering::Relaxed) & bit != 0)
     }
 
-    /// Notes a change of a URL. `position`: that of its record.
+    /// Notes a change of a URL. `position`: position of its record in the log.
     pub fn note_change(&self, hash: u64, position: Position) {
-        let changes = self.changes.get_or_init(|| zeros(PLACES));
-        changes[place(hash)].store(position.to_number(), Ordering::Release);
+        let changes = self.changes.get_or_init(|| zeros(SLOTS));
+        changes[slot(hash)].store(position.to_number(), Ordering::Release);
         if let Some(words) = self.has_newer.get() {
             let (word, bit) = bit(hash);
             words[word].fetch_and(!bit, Ordering::Relaxed);
@@ -66,7 +69,7 @@ impl UrlPositions {
     /// Returns true if a URL was changed after the position of a response to it.
     pub fn is_changed(&self, hash: u64, position: Position) -> bool {
         let changes = self.changes.get();
-        changes.is_some_and(|changes| changes[place(hash)].load(Ordering::Acquire) > position.to_number())
+        changes.is_some_and(|changes| changes[slot(hash)].load(Ordering::Acquire) > position.to_number())
     }
 
     /// Forgets all changes and responses.
@@ -93,7 +96,7 @@ mod tests {
         let urls = UrlPositions::default();
         assert!(!urls.needs_change(5) && !urls.is_changed(5, at(0)) && urls.memory_size() == 0);
         urls.note_response(5);
-        assert!(urls.needs_change(5) && urls.needs_change(5 + PLACES as u64) && !urls.needs_change(6));
+        assert!(urls.needs_change(5) && urls.needs_change(5 + SLOTS as u64) && !urls.needs_change(6));
         urls.note_change(5, at(20));
         assert!(!urls.needs_change(5));
         assert!(urls.is_changed(5, at(10)) && !urls.is_changed(5, at(30)) && !urls.is_changed(6, at(10)));

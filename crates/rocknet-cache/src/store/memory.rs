@@ -233,7 +233,8 @@ impl MemoryStore {
         let _layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
         self.capacity.store(capacity, Ordering::Relaxed);
         let Some(old) = self.shards.load_full() else { return };
-        // Another thread may use the old shards for a moment longer, and no purge finds their resources any more.
+        // Another thread may use the old shards for a moment longer, and no purge finds their resources any more. They
+        // are therefore all retired.
         let retire_all = |old: &Shards| {
             let entries = old.shards.iter().flat_map(|shard| shard.resources.iter());
             entries.for_each(|(_, entry)| entry.resource.retire());
@@ -342,7 +343,10 @@ impl MemoryStore {
             if size > max {
                 return Err(NotStored::Body);
             }
-            resources.insert(key.into(), Entry::new(Resource::new(variants, 0), &self.count));
+            // A stored response ends the mark of `mark_uncacheable`.
+            let uncacheable_until_ms = 0;
+            let resource = Resource::new(variants, uncacheable_until_ms);
+            resources.insert(key.into(), Entry::new(resource, &self.count));
             Ok(())
         })
     }
@@ -375,6 +379,7 @@ impl MemoryStore {
             let newer = resource.iter().flat_map(|resource| &resource.variants);
             let variants: Vec<_> = std::iter::once(stored).chain(newer).cloned().collect();
             let size: u64 = variants.iter().map(|stored| stored.memory_size() as u64).sum();
+            // At both limits, the oldest variant is dropped. Here that is the response from disk itself.
             if variants.len() > MAX_VARIANTS || size > max {
                 return Err(NotStored::Body);
             }
@@ -421,7 +426,8 @@ impl MemoryStore {
         self.layout.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the shards, which are not replaced while the guard lives; `None` without memory.
+    /// Returns the shards, and creates them before the first response. They are not replaced while the guard lives.
+    /// Returns `None` if the capacity is 0.
     fn for_insert(&self) -> Option<(RwLockReadGuard<'_, ()>, Arc<Shards>)> {
         loop {
             let layout = self.layout();

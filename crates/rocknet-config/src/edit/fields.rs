@@ -162,7 +162,7 @@ impl Editor {
             };
         };
         if word == OWN_FILES.text {
-            // The fields of the files are set next. An issuer has no effect beside them, which is an error.
+            // The fields of the files are set next. The check of the configuration refuses an issuer beside them.
             self.remove(&["site", site, "tls", "issuer"]);
             return Ok(());
         }
@@ -228,12 +228,7 @@ impl Editor {
         let mut entries = Vec::new();
         let mut names = HashSet::new();
         for line in lines(text) {
-            // ` = ` takes precedence, because a name such as `/a=b` may contain `=`.
-            let (name, value) = line
-                .split_once(" = ")
-                .or_else(|| line.split_once('='))
-                .ok_or_else(|| EditError::NotAnEntry(line.to_owned()))?;
-            let (name, value) = (name.trim(), value.trim());
+            let (name, value) = map_entry(line).ok_or_else(|| EditError::NotAnEntry(line.to_owned()))?;
             if !names.insert(name) {
                 return Err(EditError::Repeated(name.to_owned()));
             }
@@ -319,11 +314,14 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
                     (None, Item::Value(value)) => one_line(value)?,
                     (None, _) => return None,
                 };
-                // A name with `=` or a newline might not be read back from a line `name = value`.
-                if name.contains(['=', '\n']) {
+                let line = format!("{name} = {value}");
+                // `set_map` would read another name from the line of a name such as `a = b`.
+                let read = map_entry(line.trim()).map(|(name, _)| name);
+                if read != Some(name) || name.contains('\n') {
                     return None;
                 }
-                text.push_str(&format!("{name} = {value}\n"));
+                text.push_str(&line);
+                text.push('\n');
             }
             Some(text)
         }
@@ -342,6 +340,13 @@ fn shown(item: &Item, input: FieldInput) -> Option<String> {
 /// [`scalar_value`] can show.
 fn scalar(item: &Item) -> Option<String> {
     item.as_value().and_then(scalar_value)
+}
+
+/// Splits a line of a map into name and value; `None` if it has no `=`. ` = ` takes precedence over `=`, because a name
+/// such as `/a=b` may contain `=`.
+fn map_entry(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(" = ").or_else(|| line.split_once('='))?;
+    Some((name.trim(), value.trim()))
 }
 
 /// Returns a value as TOML; `None` if it takes several lines.

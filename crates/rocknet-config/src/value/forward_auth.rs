@@ -91,8 +91,10 @@ fn service(check: &mut Check<'_>, node: &Node) -> Option<(Upstream, String)> {
         check.bad_text(written, node.span, message, help);
         return None;
     }
+    // `auth` has no key `http2`, so HTTP/2 is used only for the scheme `h2c://`.
+    let http2 = false;
     Some((
-        upstreams::upstream_of_text(check, server, written, node, false)?,
+        upstreams::upstream_of_text(check, server, written, node, http2)?,
         target,
     ))
 }

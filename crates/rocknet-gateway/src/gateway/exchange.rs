@@ -204,7 +204,7 @@ impl BackendExchange {
 
     /// Called if the response has a `Content-Length` and was incomplete when its head had been received. The exchange
     /// then waits for the rest, even after the end of a program.
-    pub fn expect_length(&mut self) {
+    pub fn expect_more(&mut self) {
         self.expects_more = true;
     }
 

@@ -30,8 +30,8 @@ const ACCEL: &[u8] = b"x-accel-";
 ///
 /// # Errors
 ///
-/// Returns an error if the head cannot be parsed. Returns [`BackendError::Truncated`] if the connection has already
-/// ended and the body without framing is shorter than its `Content-Length`.
+/// Returns an error if the head cannot be parsed. Returns [`BackendError::Truncated`] if a response that ends with its
+/// connection, as over CGI, SCGI and uwsgi, has ended before the last byte of its `Content-Length`.
 pub fn build_response(
     mut backend_exchange: BackendExchange,
     method: Method,
@@ -58,8 +58,10 @@ pub fn build_response(
     if !backend_exchange.is_over() && !is_complete {
         *backend_exchange.received() = body;
         let remaining = length;
+        // The exchange then waits for the rest of the `Content-Length`, even after the end of a CGI program, because a
+        // process that the program has started may send it. A response to HEAD may have no body to wait for.
         if length.is_some() && method != Method::Head {
-            backend_exchange.expect_length();
+            backend_exchange.expect_more();
         }
         response.body = Body::Stream(Box::new(ResponseBody {
             backend_exchange,

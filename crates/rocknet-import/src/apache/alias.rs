@@ -13,10 +13,17 @@ pub(super) fn translate(directive: &Directive, site: &mut Site, context: &Server
         return false;
     }
     let path = directive.argument(0).trim_end_matches('/');
-    let target = context.expand(directive.argument(1));
-    let Some(target) = target.filter(|_| path.starts_with('/') && !path.contains(['*', '%'])) else {
-        let message = "a folder takes the place of a constant path: write a route with `alias`";
+    if !path.starts_with('/') || path.contains(['*', '%']) {
+        let message = "a path with `*` or `%`, or without a slash at its beginning, has no pattern: write a route with \
+             `alias`";
         site.skip(directive, message);
+        return true;
+    }
+    let Some(target) = context.expand(directive.argument(1)) else {
+        site.skip(
+            directive,
+            "the variable is not defined in this file: write a route with `alias`",
+        );
         return true;
     };
     let folder = target.trim_end_matches('/');

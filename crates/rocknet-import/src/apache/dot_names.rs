@@ -109,9 +109,10 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
 }
 
 /// Returns an expression for the paths without names that begin with a dot, apart from the name of a look-ahead. For
-/// `(?!well-known)`, these are paths such as `/a/b` and `/a/.well-known/b`. `first`: expression for the first name of
-/// the path if that may begin with a dot; otherwise empty.
+/// `(?!well-known)`, these are paths such as `/a/b`, `/a/.well-known/b` and `/.well-known-x`. `first`: expression for
+/// the first name of the path if that may begin with a dot; otherwise empty.
 fn names_other_than(name: &str, first: &str) -> String {
+    // `(?!well-known/)` excepts only the whole name, which a slash must follow. So `/.well-known-x` is no such path.
     let slashes = if name.ends_with('/') { "/+" } else { "/*" };
     let name = format!("\\.{}{slashes}", name.trim_end_matches('/'));
     format!("^{first}(?:/+(?:{name})?[^./][^/]*)*(?:/+(?:{name})?)?$")
@@ -162,7 +163,9 @@ pub(super) fn without_look_ahead(expression: &str) -> String {
         .replace("\\.(?!well-known)", "\\.")
 }
 
-/// Returns true if an alternative matches only names that begin with a dot, other than `.well-known`.
+/// Returns true if an alternative matches only names that begin with a dot. Returns false if it contains `well-known`
+/// outside of a look-ahead. An alternative such as `/\.` also matches `.well-known`, for which [`is_never_served`] has
+/// a test of its own.
 fn matches_only_dot_names(alternative: &str) -> bool {
     let other = alternative.replace("(?!well-known/)", "").replace("(?!well-known)", "");
     if other.contains("well-known") {

@@ -33,7 +33,8 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
                 Some(after) if is_in_folder || begins(after, is_literal) => (format!("^{base}/"), after),
                 // `^/?.*/a` is kept, because it matches the path `/a`, and `^/.*/a` would not.
                 Some(_) => ("^".to_owned(), rest),
-                // A slash follows the anchor, or outside of a folder a part that may match one: `^/a`, `^.*`.
+                // The anchor is kept before a slash, as in `^/a`. Outside of a folder, it is also kept before a part
+                // that may match the slash, as in `^.*`.
                 None if begins(rest, is_slash) || !is_in_folder && !begins(rest, is_literal) => ("^".to_owned(), rest),
                 None => (format!("^{base}/"), rest),
             }),
@@ -43,9 +44,9 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
     all.join("|")
 }
 
-/// Returns an expression without the anchors that directly follow another one, as in `^(a|^b)`. Each anchor that is
-/// left gets the path of the folder. `is_anchored`: true if an anchor precedes the expression. `depth`: maximum depth
-/// of groups; deeper ones are kept.
+/// Returns an expression without the anchors that directly follow another one: `^(a|b)` for `^(a|^b)`. Its callers
+/// translate each anchor by itself, and `^/(a|^/b)` would not match `/b`. `is_anchored`: true if an anchor precedes the
+/// expression. `depth`: maximum depth of groups; anchors in deeper groups are kept.
 fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -> String {
     let plain = |alternative: &str| {
         let (flags, text) = match alternative.strip_prefix("(?i)") {
@@ -101,8 +102,8 @@ pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     is_in_folder && others.any(|text| may_begin_with_slash(text, MAX_DEPTH))
 }
 
-/// Returns true if an expression may match a slash as its first character, other than at an anchor. `depth`: maximum
-/// depth of groups; deeper ones count as such expressions.
+/// Returns true if an expression may match a slash as its first character. An expression that begins with an anchor
+/// does not count. `depth`: maximum depth of groups that are read; the result is true for an expression with more.
 fn may_begin_with_slash(text: &str, depth: usize) -> bool {
     let text = text.strip_prefix("(?i)").unwrap_or(text);
     // Without an anchor, `/?a` matches the same paths as `a`.

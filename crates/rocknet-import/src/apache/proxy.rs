@@ -191,11 +191,10 @@ fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
             ("requestheader", ["unset", name]) => {
                 common.headers.insert((*name).to_owned(), String::new());
             }
-            ("proxyrequests", ["Off" | "off"]) | ("proxyvia", _) | ("proxybadheader", _) => {
-                site.unneeded(
-                    directive,
-                    "RockNet is never a forward proxy, and selects the rest itself",
-                );
+            ("proxyrequests", ["Off" | "off"]) => site.unneeded(directive, "RockNet is never a forward proxy"),
+            ("proxyvia", _) => site.unneeded(directive, "RockNet adds `Via` to each request that it forwards"),
+            ("proxybadheader", _) => {
+                site.unneeded(directive, "a response with an invalid header field becomes 502");
             }
             // `ProxyDirectives::reverse` translates it for its proxy.
             ("proxypassreverse", _) => {}

@@ -118,6 +118,7 @@ impl<'a> RulePath<'a> {
             target,
             difference: None,
         };
+        // In Apache, a `?` at the end drops the query of the request. The caller adds it to the translated target.
         let target = target.trim_end_matches('?');
         let target = match target.starts_with(['/', '%']) || target.contains("://") {
             true => target.to_owned(),
@@ -134,7 +135,8 @@ impl<'a> RulePath<'a> {
         // Beginning of the text by which `marked` replaces a reference such as `%1`.
         let group = format!("{}c", MARKS.0);
         if self.matches_all && has_path && target.starts_with(&group) {
-            // A target begins with a slash. RockNet joins it with the slash at the beginning of the group.
+            // A target begins with a slash, and the group may begin with another one. RockNet reduces several slashes
+            // at the beginning of a target to one.
             return Some(without_difference(Vec::new(), format!("/{}", unmarked(&target))));
         }
         let (expression, target) = match self.matches_all {
@@ -184,6 +186,8 @@ impl<'a> RulePath<'a> {
 fn marked(target: &str, base: &str) -> Option<String> {
     // The query and the host of the request are kept anyway.
     let target = target.strip_suffix("?%{QUERY_STRING}").unwrap_or(target);
+    // The rules of Symfony set the variable `BASE` to the path of the folder: `RewriteRule .* - [E=BASE:%1]`. This path
+    // is assumed here; the rules that set the variable are not examined.
     let target = target
         .replace("%{ENV:BASE}", base)
         .replace("%{REQUEST_SCHEME}://%{HTTP_HOST}", "");

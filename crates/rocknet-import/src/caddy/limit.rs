@@ -31,8 +31,12 @@ pub(super) fn translate(directive: &Directive, settings: &mut Settings, notes: &
                     "write `limit` with `rate`, `burst` and `key`: docs/rate-limits.md",
                 ),
             },
-            "jitter" | "sweep_interval" | "log_key" => notes.unneeded(inner, "RockNet does this without a setting"),
-            _ => notes.skip(inner, "limits belong to one server: docs/rate-limits.md"),
+            "sweep_interval" => notes.unneeded(inner, "RockNet bounds the memory of limits without a setting"),
+            "jitter" => notes.skip(inner, "`Retry-After` is exact"),
+            "log_key" => notes.skip(inner, "the log names the client, and not the key"),
+            // Both are for counts that several servers share.
+            "distributed" | "storage" => notes.skip(inner, "each server counts requests by itself"),
+            _ => notes.skip(inner, "see docs/rate-limits.md for the settings of `limit`"),
         }
     }
     if !limits.is_empty() {
@@ -82,6 +86,27 @@ fn zone(block: &Directive) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::note::NoteKind;
+
+    #[test]
+    fn options_of_the_plugin_get_notes() {
+        for (option, expected) in [
+            ("sweep_interval 1m", NoteKind::NotNeeded),
+            ("jitter 0.2", NoteKind::NotTranslated),
+            ("log_key", NoteKind::NotTranslated),
+            ("distributed {\nread_interval 5s\n}", NoteKind::NotTranslated),
+            ("storage file_system", NoteKind::NotTranslated),
+            ("unknown", NoteKind::NotTranslated),
+        ] {
+            let tree = super::super::read(&format!("rate_limit {{\n{option}\n}}\n")).unwrap();
+            let (mut settings, mut notes) = (Settings::default(), Vec::new());
+            translate(&tree[0], &mut settings, &mut notes);
+            let [note] = &notes[..] else {
+                panic!("{option}: {notes:?}")
+            };
+            assert_eq!(note.kind, expected, "{option}");
+        }
+    }
 
     #[test]
     fn zones_become_limits() {

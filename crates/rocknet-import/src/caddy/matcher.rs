@@ -169,13 +169,16 @@ impl PathMatcher {
             // `not path /api*` excludes longer names such as `/api2`, too. The expression `~^/api` matches all of them.
             let is_beginning = |path: &String| path.starts_with('/') && path.ends_with('*') && !path.ends_with("/*");
             if condition.is("path") && condition.arguments.iter().any(is_beginning) {
-                let regex = |path: &String| match path.strip_suffix('*') {
-                    Some(start) if is_beginning(path) && !start.contains('*') => {
-                        format!("~^{}", condition::escaped(start))
+                for path in &condition.arguments {
+                    match path.strip_suffix('*') {
+                        Some(start) if is_beginning(path) && !start.contains('*') => {
+                            matcher.patterns.push(format!("~^{}", condition::escaped(start)));
+                        }
+                        // `PathMatcher::path` adds no pattern for every path, so the others would exclude too little.
+                        _ if path == "*" || path == "/*" => matcher.patterns.push("/*".to_owned()),
+                        _ => matcher.path(path),
                     }
-                    _ => path.clone(),
-                };
-                matcher.patterns.extend(condition.arguments.iter().map(regex));
+                }
             } else {
                 matcher.read(condition);
             }
@@ -194,8 +197,8 @@ impl PathMatcher {
     }
 }
 
-/// Returns the conditions of a matcher, with repeated lines such as `path /a` and `path /b` as one. Caddy requires one of
-/// their values. For other names, it requires every line, or a translation finds that no key expresses the lines.
+/// Returns the conditions of a matcher. Repeated lines such as `path /a` and `path /b` become `path /a /b`, because
+/// Caddy requires only one of their values. Conditions with names outside of `MERGED` stay separate.
 fn merged(conditions: &[Directive]) -> Vec<Directive> {
     const MERGED: [&str; 4] = ["path", "method", "remote_ip", "client_ip"];
     let mut all: Vec<Directive> = Vec::with_capacity(conditions.len());
@@ -331,6 +334,10 @@ mod tests {
             " not {\n  path /a\n  path /b\n }",
             Some("{ unless = { path = ['/a', '/b'] } }"),
         );
+        check(" not path /a* /b/*", Some("{ unless = { path = ['~^/a', '/b/*'] } }"));
+        // `*/x/*` has no pattern, beside another path, too.
+        check(" not path */x/*", None);
+        check(" not path /a* */x/*", None);
         // Every path is one of these paths.
         check(" path /a /*\n method GET", Some("{ method = 'GET' }"));
         // The lines must match together.

@@ -115,10 +115,11 @@ impl LocationArea {
             .is_some_and(|exceptions| exceptions.is_empty())
     }
 
-    /// Returns the patterns of a rule for a `rewrite` in the location. `patterns`: those of its expression. They are
-    /// replaced by the patterns of the area if they include all of these. So is a pattern for all paths, unless
-    /// `has_captures` is true: the target then needs its captures. Returns `None` if `patterns` also match paths
-    /// outside of the area and cannot be replaced.
+    /// Returns the patterns of a rule for a `rewrite` in the location; `None` if they would match paths outside of the
+    /// area. `patterns`: those of the expression of the `rewrite`.
+    ///
+    /// The patterns of the area replace the pattern `/*`, unless the target needs the captures of `/*`
+    /// (`has_captures`). In a location for an expression, they also replace `patterns` that include all of them.
     pub fn within(&self, patterns: &[String], has_captures: bool) -> Option<Vec<String>> {
         if self.is_site() {
             return Some(patterns.to_vec());

@@ -221,18 +221,21 @@ fn escaped(text: &str) -> String {
     expression
 }
 
-/// Removes directives of a block that RockNet does not need. A variable with a field of the authorization service's
-/// response becomes that of the request, because RockNet adds the field to it: `$http_x_user` for `$user` in the
-/// example at the top.
+/// Removes directives of a block that RockNet does not need. Replaces the variables of the identity in the values of
+/// fields, such as `$user` in the example at the top by `$http_x_user`. RockNet adds the field `X-User` to the request,
+/// so both variables have the same value.
 fn clean(block: &mut Directive, variables: &Variables, services: &AuthServices, notes: &mut Vec<Note>) {
     let cookies = "cookies of the authorization service are added to the response";
     let is_cookie = |word: &String| {
         let word = word.trim_matches(['(', ')']);
-        // The others include `$upstream_cookie_…`, the parts of a split cookie.
+        // `others` contains the variables for parts of a split cookie, such as `$part` of
+        // `auth_request_set $part $upstream_cookie_session_1`.
         let of_field = variables.fields.get(word).is_some_and(|field| field == "set_cookie");
         of_field || variables.others.contains(word)
     };
     let sets_cookie = |d: &Directive| d.is("add_header") && d.argument(0).eq_ignore_ascii_case("Set-Cookie");
+    // Fields such as `Set-Cookie` are for clients, and not part of the identity.
+    let is_of_identity = |field: &String| !NO_IDENTITY.contains(&&**field);
     for directive in block.block.as_deref_mut().unwrap_or_default() {
         let Some((name, values)) = directive.arguments.split_first_mut() else {
             continue;
@@ -246,16 +249,14 @@ fn clean(block: &mut Directive, variables: &Variables, services: &AuthServices, 
         }
         for value in values {
             let own = variables.fields.get(value);
-            if own.is_some_and(|field| {
-                !NO_IDENTITY.contains(&&**field) && name.replace('-', "_").eq_ignore_ascii_case(field)
-            }) {
+            if own.is_some_and(|field| is_of_identity(field) && name.replace('-', "_").eq_ignore_ascii_case(field)) {
                 // The field of the identity has this name already. The empty name marks the directive for removal.
                 directive.name = String::new();
                 break;
             }
             *value = replace(value, |variable| {
                 let field = variables.fields.get(variable)?;
-                (!NO_IDENTITY.contains(&&**field)).then(|| format!("$http_{field}"))
+                is_of_identity(field).then(|| format!("$http_{field}"))
             });
         }
     }

@@ -49,8 +49,8 @@ impl<'a> Locations<'a> {
 }
 
 impl<'a> Locations<'a> {
-    /// Returns the directives of the location that nginx selects for a path; none if no location matches. Returns
-    /// `None` if RockNet cannot compile an expression that nginx tries.
+    /// Returns the directives of the location that nginx selects for a path: an empty list if no location matches.
+    /// Returns `None` if the location is not known, because RockNet cannot compile an expression that nginx tries.
     pub fn directives_for(&self, path: &str) -> Option<&'a [Directive]> {
         let all = || self.all.iter().zip(&self.places);
         let is_exact = |place: &LocationMatch| matches!(place, LocationMatch::Exact(exact) if exact == path);

@@ -38,6 +38,7 @@ pub(super) enum LocationRank {
 pub(super) fn rank(place: &LocationMatch, pattern: &str) -> LocationRank {
     match place {
         LocationMatch::Exact(_) => LocationRank::Exact,
+        // A named location matches no path, so it has no patterns, and its rank is not used.
         LocationMatch::Expression(..) | LocationMatch::Named => LocationRank::Expression,
         LocationMatch::Prefix { path, is_final } => {
             let rest = pattern.strip_prefix(path.as_str());
@@ -193,15 +194,18 @@ pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations
 /// Returns the prefixes whose routes take precedence over those of an expression. `includes_denied`: true to include
 /// prefixes that deny every request.
 fn overriding(patterns: &[String], locations: &Locations<'_>, includes_denied: bool) -> Vec<String> {
-    // RockNet prefers a prefix to a shorter one, and every prefix to globs such as `/a/b*` and regular expressions.
-    // Prefix and pattern share paths only if the prefix begins with the literal start of the pattern, or that start
-    // begins with the prefix.
+    // RockNet prefers an exact path to every prefix, and a longer prefix to a shorter one. It prefers every prefix to
+    // globs such as `/a/b*` and to regular expressions.
     let overrides = |path: &str| {
         patterns.iter().any(|pattern| {
             let start = literal(pattern);
             let is_prefix = pattern.strip_suffix('*') == Some(&start) && start.ends_with('/');
             let is_exact = !pattern.starts_with('~') && !pattern.contains('*');
-            path.starts_with(&start) || !is_prefix && !is_exact && start.starts_with(path)
+            // The prefix `/a/b/` takes precedence over the pattern `/a/*`, and every prefix over `*.php`.
+            let is_within = path.starts_with(&start);
+            // The prefix `/a/` takes precedence over the glob `/a/b*`, but not over `/a/b/*` or `/a/b`.
+            let is_around = start.starts_with(path) && !is_prefix && !is_exact;
+            is_within || is_around
         })
     };
     // nginx, too, prefers a prefix with `^~` to expressions. The prefix `/` gets no route, because its settings become

@@ -41,7 +41,7 @@ pub(super) struct Scope<'a> {
     /// none.
     access: Vec<&'a Directive>,
     /// True if the key `allow` differs from the directives, because of `satisfy any` with authentication.
-    is_adapted: bool,
+    is_adapted_to_any: bool,
     /// Directives `proxy_…` without a separate list in this structure, and `mirror`. They apply to the `proxy_pass` of
     /// this level and below.
     pub proxy: Vec<&'a Directive>,
@@ -88,7 +88,7 @@ impl<'a> Scope<'a> {
             notes: Vec::new(),
             hsts: None,
             access: Vec::new(),
-            is_adapted: false,
+            is_adapted_to_any: false,
             proxy: Vec::new(),
             pass: None,
             pass_path: None,

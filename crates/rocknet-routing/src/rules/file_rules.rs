@@ -29,8 +29,8 @@ impl FileRules {
         rule.resolved && matches!(rule.action, RuleAction::Respond { .. })
     }
 
-    /// Returns true if a rule may apply to the file at a decoded path. False means that no request for the file meets
-    /// the condition of a rule on the path.
+    /// Returns true if a rule may apply to the file at a decoded path: its `path` matches, or it has no `path`. If the
+    /// result is false, [`FileRules::apply`] need not be called for this file.
     pub fn concern(&self, path: &str) -> bool {
         self.0.iter().any(|rule| rule.when.has_path(path))
     }

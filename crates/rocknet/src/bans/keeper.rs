@@ -13,11 +13,11 @@ pub const FILES_INTERVAL: Duration = Duration::from_secs(1);
 /// writes the store.
 pub const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Factor that bounds the share of the time that the work takes, to about 5 %: after the work, the thread pauses for
-/// this multiple of the work's duration.
+/// Factor that limits the work to about 5 % of the time: after the work, the thread pauses for this multiple of the
+/// work's duration. Work of more than 25 ms may take a larger share, because [`MAX_PAUSE`] limits the pause.
 const PAUSE_FACTOR: u32 = 20;
 
-/// Longest of these pauses, which delays the stop of the server.
+/// Maximum pause after the work. The stop of the server waits for the end of the pause.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
 /// Running thread.

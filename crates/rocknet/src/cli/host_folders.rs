@@ -17,8 +17,8 @@ use super::event::Event;
 /// Interval between two checks. If nothing has changed, most checks read only the times of a few folders.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Age of a folder's last change above which an equal time in a later check proves that the folder has not changed.
-/// File systems count time in steps of up to two seconds.
+/// Age that the last change of a folder must exceed before its time is stored for comparison. File systems count time
+/// in steps of up to two seconds, so two changes within one step have the same time. This age exceeds one step.
 const SETTLED: Duration = Duration::from_secs(4);
 
 /// Minimum time between two reloads for new folders, because each prepares the whole configuration.
@@ -101,7 +101,7 @@ impl FolderState {
     }
 
     /// Returns the hosts on disk if they differ from those of the configuration; `None` if not, or if the folder cannot
-    /// be read. A folder that was equal and whose time has not changed since is not read again. The exception is a root
+    /// be read. A folder that was equal and whose time has not changed since is not read again. An exception is a root
     /// such as `/srv/{host}/public`: a new `public` does not change the time of `/srv`.
     fn changed(&mut self, folders: &HostFolders) -> Option<FoundHosts> {
         let parent = host_folders::parent(&folders.pattern);

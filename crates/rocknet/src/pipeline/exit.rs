@@ -53,10 +53,13 @@ fn filter(
     let Some(route) = &context.route else { return Exit::Done };
     let upstream = response.upstream.as_ref().filter(|_| route.has_placeholders).cloned();
     let values = request.and_then(|request| context.values(worker, request, response.status, upstream.as_ref()));
+    // An application can name a file to send, for example by `X-Accel-Redirect`. If the route of this file limits the
+    // bandwidth, its limits apply in place of those of the request's route.
+    let bandwidth_route = context.bandwidth_route.get().unwrap_or(route);
     let filter_context = FilterContext {
         services: worker,
         route,
-        bandwidth_route: context.bandwidth_route.get().unwrap_or(route),
+        bandwidth_route,
         client: context.client(),
         request,
         values: values.as_ref().map(|values| values as &dyn Values),
@@ -91,8 +94,9 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
     }
 }
 
-/// Applies the phases after the handler without waiting. An error gets the plain page, because reading the route's own
-/// page may wait for the disk. Filters are applied only to the head.
+/// Applies the phases after the handler to an error response without waiting. The response gets the plain page, because
+/// reading the route's own page may wait for the disk. Filters are applied only to the head. Unlike [`begin`], adds no
+/// cookies of an authorization service, so there are none to protect from shared caches.
 pub fn apply_without_page(worker: &Worker, context: &RequestContext, response: &mut Response) {
     match &context.route {
         Some(route) => {

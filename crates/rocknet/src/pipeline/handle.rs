@@ -115,6 +115,7 @@ where
     let mut context = RequestContext::new(worker, config, incoming, Some(site), Some(endpoint.into()));
     let user = decisions.user.clone();
     context.set_user(user.clone());
+    // `held`: values that guards keep until the request ends, such as the permit of a limit on concurrent requests.
     let (guards, held) = decisions.into_guards();
     context.guards = RefCell::new(guards);
     context.held = Rc::new(held);
@@ -159,6 +160,8 @@ where
         }
         let started = respond(worker, Rc::new(context), Some(request), response);
         if is_from_handler {
+            // If the handler has responded from the response cache, the response may be kept as it was sent. The worker
+            // then sends it again without calling the handler.
             ready::keep(worker, key, incoming, &started, || {
                 let cached = Rc::new(immediate::cached_endpoint(endpoint, (&path, is_file_path)));
                 Origin::of_path(cached, routes, incoming.request.path)

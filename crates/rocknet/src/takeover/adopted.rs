@@ -21,7 +21,7 @@ pub struct AdoptedSockets {
     generation: u16,
     /// Relays: channels to older processes, which get the datagrams of their own QUIC connections.
     relays: Vec<Relay>,
-    /// Addresses of UDP sockets that this process has.
+    /// Addresses at which this process has bound UDP sockets before.
     udp_neighbours: Vec<Address>,
 }
 
@@ -92,13 +92,15 @@ impl AdoptedSockets {
         }
     }
 
-    /// Sets the addresses of UDP sockets that this process has. New sockets may overlap with them.
+    /// Sets the addresses at which this process has bound UDP sockets before, for
+    /// [`AdoptedSockets::has_udp_neighbour`].
     pub fn set_udp_neighbours(&mut self, addresses: Vec<Address>) {
         self.udp_neighbours = addresses;
     }
 
-    /// Returns true if an address overlaps with the address of a UDP socket of this process or of an adopted UDP
-    /// socket that was not taken.
+    /// Returns true if new UDP sockets at an address must share its port with other UDP sockets, because the addresses
+    /// overlap, as `*:443` does with `127.0.0.1:443`. The new sockets then need `SO_REUSEPORT` before they are bound.
+    /// The other sockets are those that this process has bound before, and adopted ones that were not taken.
     pub fn has_udp_neighbour(&self, address: &Address) -> bool {
         let adopted = self.addresses.iter().filter(|(_, sockets)| !sockets.udp.is_empty());
         let mut others = adopted.map(|(other, _)| other).chain(&self.udp_neighbours);
@@ -143,7 +145,7 @@ impl AdoptedSockets {
 
     /// Closes the sockets of the service manager that were not taken, and returns their descriptions.
     pub fn close_unused(&mut self) -> Vec<String> {
-        self.activated.unused()
+        self.activated.close_unused()
     }
 
     /// Closes the sockets that were not taken. If a socket of the previous process has a socket file, the file is

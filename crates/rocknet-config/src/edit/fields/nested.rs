@@ -9,8 +9,8 @@ use crate::form::{self, OTHER_WAYS};
 /// Key of the users in the long form of `auth`.
 const USERS: &str = "users";
 
-/// Returns `true`, the text of the switch `cache` if the key is a table; `None` if the table has settings without a
-/// field, which would be lost when the switch is turned off.
+/// Returns the text that the field `cache` shows for a table. It is always `true`, because a table turns the cache on.
+/// Returns `None` if the table has settings without a field, which would be lost when the cache is turned off.
 pub(super) fn cache_word(cache: &dyn TableLike) -> Option<String> {
     let is_shown = cache.iter().all(|(name, _)| name == "ttl");
     is_shown.then(|| "true".to_owned())
@@ -42,8 +42,8 @@ impl Editor {
         self.remove(&path);
         match self.table(&path[..3]) {
             Some(cache) if !cache.is_empty() => Ok(()),
-            // `ttl` was the last key of the table. `remove` leaves the empty table, except after a line
-            // `cache.ttl = "10m"` below a comment: it deletes that line from the text, and the table with it.
+            // `ttl` was the last key of the table, so `cache = true` replaces the table. The table is missing already
+            // if it consisted of the line `cache.ttl = "10m"`, and `remove` has deleted this line from the text.
             _ if was_table => self.replace(&path[..3], "true"),
             _ => Ok(()),
         }

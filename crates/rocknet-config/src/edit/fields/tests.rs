@@ -174,6 +174,27 @@ fn short_forms_are_written_where_they_are_enough() {
 }
 
 #[test]
+fn names_in_maps_may_contain_an_equals_sign() {
+    let redirects = form::find("redirects").unwrap();
+    let mut editor = Editor::new("[site.\"a.test\"]\nredirects = { \"/a=b\" = \"/c\" }\n").unwrap();
+    assert_eq!(text(&editor, "redirects"), "/a=b = /c\n");
+    editor.set_field("a.test", redirects, "/a=b = /d\n").unwrap();
+    let expected = "[site.\"a.test\"]\nredirects = { \"/a=b\" = \"/d\" }\n";
+    assert_eq!(editor.to_string(), expected);
+    // Each of these names would be read as another one.
+    for entry in [
+        r#""/a = b" = "/c""#,
+        r#""/a=b" = ''"#,
+        r#""/a\n/b" = "/c""#,
+        r#"" /a" = "/c""#,
+    ] {
+        let editor = Editor::new(&format!("[site.\"a.test\"]\nredirects = {{ {entry} }}\n")).unwrap();
+        let shown = editor.field("a.test", redirects);
+        assert!(matches!(shown, FieldValue::Other(_)), "{entry}");
+    }
+}
+
+#[test]
 fn bans_are_switched_at_the_top_of_the_file() {
     let field = form::find_of_server("ban").unwrap();
     let before = "# Sites\n[site.\"a.test\"]\nroot = \"/srv\"\n";

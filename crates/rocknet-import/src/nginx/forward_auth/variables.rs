@@ -1,4 +1,4 @@
-//! Variables of `set` and `auth_request_set`, and texts that contain them.
+//! Variables of `set`, `set_escape_uri` and `auth_request_set`, and texts that contain them.
 //!
 //! `auth_request_set $user $upstream_http_x_user` sets `$user` to the header field `X-User` of the response of the
 //! authorization service: the server that nginx queries before it serves a request, because of `auth_request`.
@@ -14,7 +14,7 @@ pub(super) const NO_IDENTITY: [&str; 3] = ["set_cookie", "location", "www_authen
 
 /// Variables that the directives of a `server` block set.
 pub(super) struct Variables {
-    /// Values of `set`, by variable with its `$`.
+    /// Values of `set` and `set_escape_uri`, by variable with its `$`.
     pub texts: HashMap<String, String>,
     /// Header fields of the authorization service's response, by variable with its `$`. The example at the top gives
     /// `x_user` for `$user`.
@@ -34,6 +34,8 @@ impl Variables {
         flatten(server, &mut directives);
         for directive in directives {
             let is_of_response = directive.is("auth_request_set");
+            // `set_escape_uri`, a directive of an nginx module, percent-encodes its value. The encoding is left out
+            // here, because RockNet encodes the values that it inserts into URLs.
             if !is_of_response && !directive.is("set") && !directive.is("set_escape_uri") {
                 continue;
             }
@@ -63,7 +65,7 @@ impl Variables {
         variables
     }
 
-    /// Replaces the variables in a text by the values that `set` gives them. Other variables stay.
+    /// Replaces the variables in a text by their values in `texts`. Other variables stay.
     pub fn expand(&self, text: &str) -> String {
         replace(text, |name| self.texts.get(name).cloned())
     }

@@ -10,34 +10,36 @@ impl<'a> Scope<'a> {
     /// level that contains this one, if there is one.
     pub fn finish(&mut self, containing: Option<&Scope<'a>>) {
         self.finish_named(containing);
-        // The level from which this one inherits `allow` and `deny`.
+        // The level from which this one inherits `allow` and `deny`; `None` if it has such directives of its own.
         let outer = containing.filter(|_| self.access.is_empty());
-        self.is_adapted = outer.is_some_and(|outer| outer.is_adapted);
+        // True if `finish_satisfy` has adapted the inherited lists to `satisfy any`.
+        self.is_adapted_to_any = outer.is_some_and(|outer| outer.is_adapted_to_any);
         let outer_access = || outer.map(|outer| outer.access.clone()).unwrap_or_default();
-        let (inherited_password, inherited_forward) = containing.map_or((false, false), |outer| outer.authentication);
+        let (inherited_password, inherited_forward) = containing.map_or((false, false), |level| level.authentication);
         let has_password = match self.auth {
             (Some(realm), _) => realm.argument(0) != "off",
             (None, file) => file.is_some() || inherited_password,
         };
-        // True if an authorization service, named by `auth_request`, has to admit clients.
+        // True if an authorization service, named by `auth_request`, has to admit clients. `forward` has no
+        // `auth_request` that RockNet cannot express: `Scope::read` has set `deny = "all"` in its place.
         let has_forward = self
             .forward
             .map_or(inherited_forward, |forward| forward.argument(0) != "off");
         self.authentication = (has_password, has_forward);
         self.is_any_enough = match self.settings.get("satisfy") {
             Some(word) => *word == Value::text("any"),
-            None => containing.is_some_and(|outer| outer.is_any_enough),
+            None => containing.is_some_and(|level| level.is_any_enough),
         };
-        let is_inherited = self.access.is_empty()
+        let inherits_all = self.access.is_empty()
             && self.auth == (None, None)
             && self.forward.is_none()
             && !self.settings.has("satisfy");
         let is_off = !has_password && !has_forward;
         // Without authentication, or with `satisfy all`, the inherited lists apply as they were written, without the
         // changes for `satisfy any`.
-        if self.is_adapted && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
+        if self.is_adapted_to_any && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
             self.access = outer_access();
-            self.is_adapted = false;
+            self.is_adapted_to_any = false;
         }
         self.finish_access();
         // Inherited lists are added only now, because the containing level writes their keys. `finish_satisfy` needs
@@ -47,13 +49,13 @@ impl<'a> Scope<'a> {
         }
         limit::finish(&self.limits, &mut self.settings, &mut self.notes);
         self.finish_authentication(inherited_password || inherited_forward);
-        if !self.is_adapted && !is_inherited {
+        if !self.is_adapted_to_any && !inherits_all {
             self.finish_satisfy();
         }
     }
 
-    /// Translates authentication. `is_inherited`: true if the containing level has authentication.
-    fn finish_authentication(&mut self, is_inherited: bool) {
+    /// Translates authentication. `inherits_auth`: true if the containing level has authentication.
+    fn finish_authentication(&mut self, inherits_auth: bool) {
         let (has_password, has_forward) = self.authentication;
         if self.auth == (None, None) && self.forward.is_none() {
             return;
@@ -65,12 +67,12 @@ impl<'a> Scope<'a> {
             .map_or(0, |d| d.line);
         if !has_password && !has_forward {
             // Outside of locations, `off` is RockNet's default, too.
-            if self.level == ConfigLevel::Location || is_inherited {
+            if self.level == ConfigLevel::Location || inherits_auth {
                 self.settings.set("auth", Value::Flag(false), line);
             }
-            // Authentication is inherited only if it has a counterpart. In place of an `auth_request` of the server
-            // without one, the site has `deny = "all"`.
-            if let (false, Some(forward)) = (is_inherited, self.forward) {
+            // `forward` is `auth_request off` here. It does not cancel the `deny = "all"` that the site has if its own
+            // `auth_request` cannot be expressed.
+            if let (false, Some(forward)) = (inherits_auth, self.forward) {
                 let message = "if the site has `deny = \"all\"` in place of its `auth_request`, clients are denied \
                      here too: write `deny = []`";
                 self.notes.skip(forward, message);
@@ -122,7 +124,7 @@ impl<'a> Scope<'a> {
             return;
         };
         let line = first.line;
-        self.is_adapted = true;
+        self.is_adapted_to_any = true;
         let specific = || self.access.iter().take_while(|d| d.argument(0) != "all");
         let denied: Vec<String> = specific().filter(|d| d.is("deny")).map(address).collect();
         let allowed: Vec<String> = match admits_others(&self.access) {
@@ -205,8 +207,8 @@ fn forward_settings(directive: &Directive) -> Option<Value> {
 /// Ranges that contain every client.
 const EVERY_CLIENT: [&str; 3] = ["0.0.0.0/0", "::/0", "unix"];
 
-/// Returns true if an `allow all` decides about every client except a few denied ones, and no `allow` before a `deny`
-/// is an exception.
+/// Returns true if the directives up to the first for `all` end with `allow all`, and no `deny` among them follows an
+/// `allow`. They then admit every client except those that a `deny` names.
 fn admits_others(access: &[&Directive]) -> bool {
     let Some(at) = access.iter().position(|d| d.argument(0) == "all") else {
         return false;

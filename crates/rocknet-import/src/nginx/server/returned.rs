@@ -29,6 +29,7 @@ pub(super) fn redirect_of_root<'a>(locations: &Locations<'a>) -> Option<&'a Dire
 /// directive before it may end the evaluation, so that requests reach a location.
 pub(super) fn answers_all(returned: &Directive, server: &Directive, host: &HostDraft) -> bool {
     let is_translated = match action::parse(returned) {
+        // A server with TLS that redirects to the host of the request redirects in a loop, so it has no counterpart.
         Some(ReturnAction::Https(target)) => !host.is_tls() || !target.host.is_empty(),
         Some(ReturnAction::Respond { status, .. }) => !(300..400).contains(&status),
         Some(ReturnAction::Redirect { .. }) => true,
@@ -56,7 +57,8 @@ pub(super) fn return_from_server(directive: &Directive, guard: &[Conditions], ho
         host.site.differs(directive, message);
     }
     let is_guarded = guard.iter().any(|conditions| !conditions.is_empty());
-    if let Some(keys) = action::keys(directive, true).filter(|_| is_guarded) {
+    let is_for_every_path = true;
+    if let Some(keys) = action::keys(directive, is_for_every_path).filter(|_| is_guarded) {
         let every = ["/*".to_owned()];
         action::add(directive, &mut host.site, RuleStage::Site, None, &every, guard, &keys);
         // `order_rules` has run already, so the new rule is moved before those of locations.

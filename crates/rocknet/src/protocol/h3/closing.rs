@@ -59,7 +59,8 @@ impl Connection {
         }
         if self.state == State::Serving {
             has_acted |= self.expire_heads(context, &config);
-            // A drain is checked at every tick (1).
+            // This function runs at every wake-up. `enter` sets a deadline only if another wait begins, so that
+            // wake-ups do not postpone the deadline. A drain is checked at every tick (1).
             if self.is_announcing() {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
@@ -97,6 +98,7 @@ impl Connection {
     fn expire(&mut self, worker: &Worker, config: &WorkerConfig) {
         let wait = self.deadlines.wait();
         tracing::debug!(client = %self.info.client, ?wait, "a deadline passed");
+        // `begin` sets a new deadline, although the wait is the same.
         match wait {
             // If the connection is too old, `advance_drain` begins the drain after this wake-up.
             Wait::Handler => {

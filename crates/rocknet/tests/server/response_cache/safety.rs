@@ -228,7 +228,7 @@ fn a_head_alone_is_not_stored() {
         }
     });
     let server = cached(&upstream, "true");
-    expect(&server.fetch("HEAD /", &[]), "fwd=miss", "");
+    expect(&server.fetch("HEAD /", &[]), "fwd=uri-miss", "");
     expect(&server.get("/"), "fwd=uri-miss; stored", "page");
 }
 

@@ -218,7 +218,7 @@ impl ChildConnection {
                 return self.send(&match error {
                     ControllerError::Failed(CallError(code)) => ProcessMessage::Failed(code),
                     ControllerError::Refused(refused) => ProcessMessage::Refused(refused),
-                    // Building the head has no other error.
+                    // Apart from `Refused`, `finish_head` returns only the error `NoStatus`.
                     _ => ProcessMessage::NoStatus,
                 });
             }
