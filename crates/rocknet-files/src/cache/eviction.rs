@@ -33,14 +33,13 @@ pub(super) type Positions = [Option<Position>; Bound::EACH.len()];
 pub(super) struct EvictionQueues([EvictionQueue; Bound::EACH.len()]);
 
 impl EvictionQueues {
-    /// Creates empty queues for `memory` bytes of all entries and `files` open files. A memory of 0 counts as one byte,
-    /// which is too little for any entry.
+    /// Creates empty queues for `memory` bytes of all entries and `files` open files.
     pub fn new(memory: u64, files: u64) -> EvictionQueues {
         EvictionQueues(Bound::EACH.map(|bound| match bound {
             Bound::Fallbacks => EvictionQueue::new(EntryKind::Fallback.limit(memory)),
             Bound::Missing => EvictionQueue::new(EntryKind::Missing.limit(memory)),
             Bound::OpenFiles => EvictionQueue::new(files),
-            Bound::Total => EvictionQueue::with_max_len(memory.max(1), MAX_ENTRIES),
+            Bound::Total => EvictionQueue::with_max_len(memory, MAX_ENTRIES),
         }))
     }
 
@@ -49,7 +48,7 @@ impl EvictionQueues {
         self.of_mut(Bound::Fallbacks)
             .set_limit(EntryKind::Fallback.limit(memory));
         self.of_mut(Bound::Missing).set_limit(EntryKind::Missing.limit(memory));
-        self.of_mut(Bound::Total).set_limit(memory.max(1));
+        self.of_mut(Bound::Total).set_limit(memory);
     }
 
     pub fn of(&self, bound: Bound) -> &EvictionQueue {

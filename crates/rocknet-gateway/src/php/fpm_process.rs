@@ -37,7 +37,8 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 /// Run time after which a process counts as stable. A process also counts as stable after its first response. A stable
 /// process that ends is restarted immediately.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// Delay before a replaced process is stopped. Workers start to use a new configuration only in their next iteration.
+/// Delay before a replaced process is stopped. Until the workers of the server have loaded the new configuration, they
+/// still send requests to its socket.
 const RETIRE_DELAY: Duration = Duration::from_secs(1);
 /// Maximum wait for the end of a process that has closed its standard error.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -89,8 +89,8 @@ impl Tests {
         }
     }
 
-    /// Returns the difference that a note about a rewrite or redirect contains; `None` if it is [`OF_FILES`]. That
-    /// difference is noted only for refusals, and only if they then apply to fewer requests than the original.
+    /// Returns the difference for the note of a rewrite or redirect; `None` if it is [`OF_FILES`]. For these rules, that
+    /// difference concerns few paths and does no harm. A refusal that it lets requests pass gets a note of its own.
     pub fn visible_difference(&self) -> Option<&'static str> {
         self.difference.filter(|difference| *difference != OF_FILES)
     }

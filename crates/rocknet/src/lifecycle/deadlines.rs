@@ -146,7 +146,7 @@ impl Deadlines {
 
     /// Ends a wait and leaves the deadline in place, because moving it would cost more than this assignment.
     #[inline]
-    pub fn leave(&mut self) {
+    pub fn end_wait(&mut self) {
         self.wait = Wait::Unset;
     }
 
@@ -231,7 +231,7 @@ impl Deadlines {
     }
 
     /// Ends the wait for a handler or the disk, so that the next piece gets its full time.
-    pub fn leave_handler(&mut self) {
+    pub fn end_handler_wait(&mut self) {
         if self.wait == Wait::Handler {
             self.wait = Wait::Unset;
         }

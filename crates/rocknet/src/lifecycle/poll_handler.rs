@@ -41,7 +41,7 @@ impl ActiveExchange {
         if pending.take_just_routed() {
             // The next wait gets the full time of the handler.
             deadlines.set_handler_timeout(pending.timeout);
-            deadlines.leave_handler();
+            deadlines.end_handler_wait();
         }
         HandlerPoll {
             result,

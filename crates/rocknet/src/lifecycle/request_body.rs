@@ -18,7 +18,7 @@ impl ActiveExchange {
     ) {
         if channel.is_some_and(BodyChannel::take_progress) {
             // The handler has read stored bytes of the body, so it does not hang.
-            deadlines.leave_handler();
+            deadlines.end_handler_wait();
         }
         if wants_body && !self.may_pause(channel) {
             deadlines.enter_request_body(body_ticks);
@@ -32,7 +32,7 @@ impl ActiveExchange {
     /// [`ActiveExchange::await_handler`] begins it again with the full time.
     pub fn body_progressed(&self, channel: Option<&BodyChannel>, deadlines: &mut Deadlines) {
         if self.may_pause(channel) {
-            deadlines.leave_handler();
+            deadlines.end_handler_wait();
         }
     }
 

@@ -69,7 +69,7 @@ impl<L: Link> Connection<L> {
         self.core.deadlines.set_handler_timeout(timeout);
         match &serving.exchange.stage {
             Stage::Waiting(_) => self.core.deadlines.begin(Wait::Handler, self.response_ticks(config)),
-            Stage::Sending { .. } | Stage::Tunnel(_) => self.core.deadlines.leave_handler(),
+            Stage::Sending { .. } | Stage::Tunnel(_) => self.core.deadlines.end_handler_wait(),
         }
         self.state = State::Serving(Box::new(serving));
     }
@@ -77,7 +77,7 @@ impl<L: Link> Connection<L> {
     /// Ends an exchange, and prepares the connection for the next request or its end.
     #[inline]
     pub(super) fn finish_exchange(&mut self, written: &Written) {
-        self.core.deadlines.leave_handler();
+        self.core.deadlines.end_handler_wait();
         self.state = State::Reading;
         // `unread` may already contain the next request, which is handled before more bytes are received.
         self.core.stalled = !self.core.unread.is_empty();
@@ -85,9 +85,9 @@ impl<L: Link> Connection<L> {
         match written.next.unwrap_or(AfterResponse::Close) {
             _ if written.is_last => self.state = State::Closing { linger: true },
             // Ends the current wait, such as the wait for the head, so that the next wait gets its full time.
-            AfterResponse::KeepAlive => self.core.deadlines.leave(),
+            AfterResponse::KeepAlive => self.core.deadlines.end_wait(),
             AfterResponse::Drain => {
-                self.core.deadlines.leave();
+                self.core.deadlines.end_wait();
                 // Counts the bytes of the rest of the request body, which is discarded.
                 self.core.dropped = 0;
             }

@@ -219,7 +219,7 @@ impl<L: Link> Connection<L> {
             };
         };
         match progress {
-            Progress::Piece => self.core.deadlines.leave_handler(),
+            Progress::Piece => self.core.deadlines.end_handler_wait(),
             Progress::Done => self.finish_exchange(&written),
             Progress::Cut => {
                 // The head is sent, because it may have waited for the first piece of the body.

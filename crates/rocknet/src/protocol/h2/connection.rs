@@ -172,7 +172,7 @@ impl<L: Link> Version for Connection<L> {
             self.send_budget.drained(Instant::now());
             // The next round starts all held requests.
             self.held_bytes = 0;
-            self.core.deadlines.leave();
+            self.core.deadlines.end_wait();
         }
         Poll::Ready(Ok(()))
     }

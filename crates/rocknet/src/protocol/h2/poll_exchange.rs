@@ -131,7 +131,7 @@ impl<L: Link> Connection<L> {
                                 if let Stage::Sending { body, .. } = &exchange.stage {
                                     *room = room.saturating_sub(body.ready());
                                 }
-                                entry.deadlines.leave();
+                                entry.deadlines.end_wait();
                                 self.streams.insert(entry);
                                 return ExchangePoll::Progressed;
                             }

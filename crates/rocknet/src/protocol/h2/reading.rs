@@ -144,7 +144,7 @@ impl<L: Link> Connection<L> {
                     }
                     // Ends the wait of the connection for this request, so that the wait for the next request gets its
                     // full time.
-                    self.core.deadlines.leave();
+                    self.core.deadlines.end_wait();
                     self.handle_request(worker, config, head, stream, end, expects_continue, output);
                 }
                 ConnectionEvent::Refused {

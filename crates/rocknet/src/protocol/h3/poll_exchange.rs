@@ -207,7 +207,7 @@ impl Connection {
                     exchange.record(worker, info);
                     entry.exchange = None;
                     entry.stream.body = None;
-                    entry.deadlines.leave();
+                    entry.deadlines.end_wait();
                     progressed = true;
                     continue;
                 }
@@ -220,7 +220,7 @@ impl Connection {
                         }
                         Poll::Pending => {}
                         Poll::Ready(Progress::Piece) => {
-                            deadlines.leave();
+                            deadlines.end_wait();
                             progressed = true;
                             pieces += 1;
                             if pieces == PIECES_PER_TURN {
@@ -289,7 +289,7 @@ impl Connection {
             }
             deadlines.enter(Wait::Send, config.ticks.send);
         } else if deadlines.wait() == Wait::Send {
-            deadlines.leave();
+            deadlines.end_wait();
         }
         written
     }

@@ -192,7 +192,7 @@ impl Connection {
                 }
                 ConnectionEvent::Request { end, expects_continue } => {
                     self.heads.retain(|(head, _)| *head != id);
-                    self.deadlines.leave();
+                    self.deadlines.end_wait();
                     if self.quic.is_early() {
                         // Early data can be replayed (RFC 8446 §8), so only requests that may be repeated are served.
                         // An address that is not validated may be forged to bypass rules for addresses.

@@ -105,7 +105,7 @@ impl Connection {
         }
         entry.exchange = None;
         entry.stream.body = None;
-        entry.deadlines.leave();
+        entry.deadlines.end_wait();
     }
 }
 
