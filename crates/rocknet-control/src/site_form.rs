@@ -49,8 +49,8 @@ pub struct SiteField {
     pub group: String,
     /// Input that suits the key.
     pub input: FieldInput,
-    /// Words that the field accepts. A choice accepts only these. Another input also accepts other text; an example is
-    /// the word `auto` in a field for a number.
+    /// Words that the field accepts. A choice accepts nothing else. Other inputs accept them beside their own values: a
+    /// field for a number may also accept the word `auto`.
     pub words: Vec<FieldWord>,
     /// Documentation of the key. The first sentence is the summary.
     pub help: String,

@@ -51,8 +51,9 @@ impl ServerConnection {
     /// Writes the header of the next DATA frame, with a payload of at most `max_size` bytes. Returns `None` if no data
     /// can be sent. The order of streams follows their priorities (RFC 9218 §10).
     ///
-    /// First it writes RST_STREAM for each stream that has sent its last frame and discards its request body, if the
-    /// client has used up the receive window of the stream.
+    /// A response may end before its request body, the rest of which is discarded. Once the client has used up the
+    /// receive window of such a stream, it would wait for a WINDOW_UPDATE. It gets RST_STREAM instead, which precedes the
+    /// header (RFC 9113 §8.1).
     #[inline]
     pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);
@@ -114,6 +115,7 @@ impl ServerConnection {
             self.budget.refund(Flood::WindowUpdates, UPDATES_PER_FRAME);
         }
         if end {
+            // May write WINDOW_UPDATE for the connection, which could not stand between the header and the payload.
             self.end_data(id, out);
         }
         frame::data_header(id.number, length as usize, end, out);
