@@ -1,7 +1,7 @@
 //! Secret seed with which the keys of limits are hashed. A key is, for example, the client that a limit counts.
 //!
 //! A [`crate::RateTable`] consists of small sets, and the hash of a key selects its set. In a full set, a new key
-//! evicts another one, whose limit then starts anew. The seed is secret because a client that knows it could choose
+//! evicts another one, whose limit then starts again. The seed is secret because a client that knows it could choose
 //! addresses whose keys share a set, and so evade its limits.
 //!
 //! A process passes the seed to its successor in an upgrade, so that both compute the same hash of a key. The hash is

@@ -63,8 +63,8 @@ impl Notice {
     }
 
     /// Creates the report about an instruction that has failed. `form`: body of the request, whose fields are filled in
-    /// again. A form of more than 16 KiB is dropped and not cut. A field can be the path of a file, and a cut path could
-    /// be that of another file.
+    /// again. A form of more than 16 KiB is dropped and not cut. A field can be the path of a file, and a cut path
+    /// could be that of another file.
     pub fn refused(error: ApiError, form: &[u8]) -> Notice {
         let form = if form.len() > MAX_FORM { &[] } else { form };
         Notice {

@@ -76,8 +76,9 @@ impl Owner {
             match openat(folder, name, FLAGS, Mode::empty()) {
                 Ok(found) => self.chown_entry(&found, depth)?,
                 // The entry is a link, or it was removed meanwhile, or it is a socket, which cannot be opened (Linux:
-                // `ENXIO`, macOS: `EOPNOTSUPP`). A socket keeps its owner: the account can replace it, because it owns the
-                // folder. A change by name would be unsafe, because the account could put another file in its place.
+                // `ENXIO`, macOS: `EOPNOTSUPP`). A socket keeps its owner: the account can replace it, because it owns
+                // the folder. A change by name would be unsafe, because the account could put another file in its
+                // place.
                 Err(Errno::LOOP | Errno::NOENT | Errno::NXIO | Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -89,8 +89,8 @@ impl Tests {
         }
     }
 
-    /// Returns the difference for the note of a rewrite or redirect; `None` if it is [`OF_FILES`]. For these rules, that
-    /// difference concerns few paths and does no harm. A refusal that it lets requests pass gets a note of its own.
+    /// Returns the difference for the note of a rewrite or redirect; `None` if it is [`OF_FILES`]. For these rules,
+    /// that difference concerns few paths and does no harm. A refusal that it weakens gets a note of its own.
     pub fn visible_difference(&self) -> Option<&'static str> {
         self.difference.filter(|difference| *difference != OF_FILES)
     }

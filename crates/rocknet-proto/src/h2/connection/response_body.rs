@@ -52,8 +52,8 @@ impl ServerConnection {
     /// can be sent. The order of streams follows their priorities (RFC 9218 §10).
     ///
     /// A response may end before its request body, the rest of which is discarded. Once the client has used up the
-    /// receive window of such a stream, it would wait for a WINDOW_UPDATE. It gets RST_STREAM instead, which precedes the
-    /// header (RFC 9113 §8.1).
+    /// receive window of such a stream, it would wait for a WINDOW_UPDATE. It gets RST_STREAM instead, which precedes
+    /// the header (RFC 9113 §8.1).
     #[inline]
     pub fn next_data(&mut self, max_size: u64, out: &mut Vec<u8>) -> Option<DataGrant> {
         self.reset_ended(out);

@@ -228,8 +228,8 @@ impl Client {
     }
 }
 
-/// Calls `read` until it is not interrupted. A signal interrupts a read with a timeout even if the process has no handler
-/// for it, for example when a stopped process continues.
+/// Calls `read` until it is not interrupted. A signal interrupts a read with a timeout even if the process has no
+/// handler for it, for example when a stopped process continues.
 pub fn read_some(stream: &mut (impl Read + ?Sized), buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(buffer) {
