@@ -95,8 +95,8 @@ pub async fn complete(worker: Rc<Worker>, context: Rc<RequestContext>, mut exit:
 }
 
 /// Applies the phases after the handler to an error response without waiting. The response gets the plain page, because
-/// reading the route's own page may wait for the disk. Filters are applied only to the head. Unlike [`begin`], this adds
-/// no cookies of an authorization service, so shared caches may keep the response.
+/// reading the route's own page may wait for the disk. Filters are applied only to the head. Unlike [`begin`], this
+/// adds no cookies of an authorization service, so shared caches may keep the response.
 pub fn apply_without_page(worker: &Worker, context: &RequestContext, response: &mut Response) {
     match &context.route {
         Some(route) => {
