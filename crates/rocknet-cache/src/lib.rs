@@ -80,9 +80,9 @@ pub struct Responses {
     pub counters: SiteCounters<Counted>,
     /// Number that each purge and each invalidation increases, so that responses requested before are recognized.
     changes: AtomicU64,
-    /// Last changes of URLs whose responses have keys made by templates, by the name of the site. Each site has a table
-    /// of its own, so that requests to one site do not invalidate responses of others. The table outlives the
-    /// configuration of the site, as the responses do.
+    /// Last changes of URLs whose responses have keys made by templates, by the name of the site. A table has a fixed
+    /// size, so a change of one URL also invalidates the URLs with the same hash. Each site has a table of its own, so
+    /// that such a change affects no other site. The table outlives the configuration of the site, as the responses do.
     url_changes: Mutex<HashMap<Box<str>, Arc<UrlChanges>>>,
     /// Responses on disk, if the configuration has a size for them.
     disk: ArcSwapOption<DiskStore>,

@@ -94,8 +94,8 @@ pub(super) fn keep_responses(
         kept.position = log.append(header, head.to_vec(), body);
         // The index then has the new position, where lookups find the response only once its record is written.
         log.is_urgent = true;
-        // Needs no `note_url`: the URL has not changed since the response was appended, so the earlier note still
-        // holds.
+        // `Shared::note_url` marks the URL of a response that is appended, until the responses to the URL are
+        // invalidated. The mark of this response still exists, because `is_purged` has found no such invalidation.
         shared.index.insert(kept);
         shared.stats.kept.fetch_add(1, Ordering::Relaxed);
     }
