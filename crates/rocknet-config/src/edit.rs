@@ -39,7 +39,8 @@ pub enum EditError {
     SiteExists(String),
     /// This value cannot be edited as a field of a form.
     NotAField(String),
-    /// This key has a value that excludes the one of the field.
+    /// The table at this key has a setting that excludes the new one: with `auth = { signed = true }`, a file of users
+    /// cannot be added to `auth`.
     Excluded(String),
     /// This line is not an entry of a map.
     NotAnEntry(String),
@@ -67,7 +68,7 @@ impl fmt::Display for EditError {
                 f,
                 "the value cannot be edited in a form field; edit it as text: {value}"
             ),
-            EditError::Excluded(key) => write!(f, "`{key}` already has another setting; remove it first"),
+            EditError::Excluded(key) => write!(f, "`{key}` has a setting that excludes the new one; remove it first"),
             EditError::NotAnEntry(line) => write!(f, "`{line}` is not `name = value`"),
             EditError::Repeated(name) => write!(f, "two lines have the name `{name}`; keep only one of them"),
             EditError::NoSite(name) => write!(f, "there is no site \"{name}\""),
