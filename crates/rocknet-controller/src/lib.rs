@@ -5,9 +5,9 @@
 //! does not depend on the server; the server uses it with the feature `host`.
 //!
 //! A controller is a function, or a type that implements [`Controller`] if the request body or the response body is too
-//! large for memory. [`export!`] builds the table of the library. It begins with the type of the state that all
-//! controllers of the library share ([`Library`]). This library has no state, so the type is `()`, and each controller
-//! gets an unused `&()`:
+//! large for memory. [`export!`] makes a library of its arguments. The first argument is the type of the state that all
+//! controllers of the library share ([`Library`]). The following library has no state, so the type is `()`, and each
+//! controller gets an unused `&()`:
 //!
 //! ```standalone_crate
 //! use rocknet_controller::{Controller, Outcome, Request, export};
