@@ -183,7 +183,8 @@ impl CacheThread {
                 }
             }
             Message::Loaded { key, job, outcome } => {
-                // A late report of a refused job must not end the job that was started since.
+                // Only the report of the current job counts. An earlier job of the same path, such as one that was
+                // replaced after a purge, may still send its report.
                 let current = self.entries.get(&key).and_then(|state| state.loading.as_ref());
                 if current.is_some_and(|(number, _)| *number == job) {
                     self.finish_load(&key, outcome);
