@@ -10,7 +10,9 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 /// true if the expression matches paths without the slash at their beginning, as in `.htaccess`.
 ///
 /// In a folder, `^a` becomes `^/base/a`. Elsewhere the expression already matches whole paths, and most anchors are
-/// kept. Only `^a` and `^/?a` become `^/a`, where `a` stands for a literal character or `$`.
+/// kept. Only `^a` and `^/?a` become `^/a`, where `a` stands for a literal character or `$`. Apache never matches `^a`
+/// there, but a refusal of `^secret` was evidently meant for `/secret`. The callers learn of the difference by
+/// [`is_wider`].
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let (base, plain_base) = (escaped(base), base);
     let expression = without_repeated_anchors(expression, false, MAX_DEPTH);

@@ -20,8 +20,9 @@ pub(super) struct ProxyDirectives {
     /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
-    /// Ways by which requests for names with a leading dot leave the files of the host. RockNet never serves files with
-    /// such names, so refusals of them are needed only if there is such a way.
+    /// Ways by which a request for a path such as `/.git/config` reaches an upstream, a script or a rewritten path
+    /// instead of that file. RockNet never serves files whose names begin with a dot. Denials of them, such as in
+    /// `<Files ".git*">`, are therefore translated only if there is such a way.
     pub forwarding: Forwarding,
 }
 

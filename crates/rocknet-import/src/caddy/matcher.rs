@@ -174,7 +174,8 @@ impl PathMatcher {
                         Some(start) if is_beginning(path) && !start.contains('*') => {
                             matcher.patterns.push(format!("~^{}", condition::escaped(start)));
                         }
-                        // `PathMatcher::path` adds no pattern for every path, so the others would exclude too little.
+                        // `*` matches every path. `PathMatcher::path` would add no pattern for it, so `not path /a* *`
+                        // would exclude only the paths of `/a*`.
                         _ if path == "*" || path == "/*" => matcher.patterns.push("/*".to_owned()),
                         _ => matcher.path(path),
                     }
