@@ -37,17 +37,17 @@ impl MainLoop {
                     details: error.findings,
                     ..ApiError::new(422, error.message)
                 }),
-            // The API serves these requests without the main loop.
+            // Not reached: the API serves these requests without the main loop.
             Request::Logs(_) | Request::DashboardLink | Request::Permission => {
                 Err(ApiError::new(500, "the API has to serve this request"))
             }
             Request::OpenApi => Ok(Reply::OpenApi(OPEN_API)),
-            // `run` starts a thread for these requests.
+            // Not reached: `run` starts a thread for these requests.
             Request::Doctor | Request::Explain(_) | Request::Site(_) | Request::VisitSite(_) | Request::ConfigState => {
                 Err(ApiError::new(500, "the request was not started"))
             }
-            // `run` handles these requests, because they end the server.
-            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(503, "refused: the server is stopping")),
+            // Not reached: `run` handles these requests, because they end the server.
+            Request::Stop | Request::Upgrade(_) => Err(ApiError::new(500, "the main loop has to handle this request")),
             Request::Metrics => Ok(Reply::Metrics(inventory::metrics(server))),
             Request::LogLevel => self.log_level(None),
             Request::SetLogLevel(level) => self.log_level(Some(level)),
