@@ -33,7 +33,8 @@ pub trait Responder: PipelineIo {
     /// Responds with 500 and no body, in place of a head that could not be written.
     fn respond_broken(&mut self);
 
-    /// Returns true if the client requested a protocol switch that the server can accept.
+    /// Returns true if a switch of protocols may be sent. HTTP/1 checks that the request has an `Upgrade` field that
+    /// 101 may accept. HTTP/2 and HTTP/3 need no check: there, the switch is an ordinary response with status 200.
     fn may_switch_protocol(&self) -> bool {
         true
     }

@@ -98,7 +98,8 @@ struct ClientLink<'a, L> {
     link: &'a mut L,
     deadlines: &'a mut Deadlines,
     worker: &'a Worker,
-    /// Length of a send window in ticks.
+    /// Period in ticks of the timer wheel. While the link takes no more bytes, the client has to take a minimum number
+    /// of bytes in each period; otherwise the tunnel is cut.
     send_ticks: u32,
     ends: &'a mut CloseState,
     /// Counter of the bytes written to the link; `None` if the bytes are counted when they are framed.

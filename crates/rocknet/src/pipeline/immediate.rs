@@ -110,9 +110,8 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         peer: incoming.peer,
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         user,
-        // `is_personal` is true if a guard has identified the client by other means than a password. Guards that add
-        // header fields for this admit no requests to cached endpoints. A client certificate without such fields is
-        // admitted, and handlers recognize it by `user` and `tls`.
+        // Identities of an authorization service or a login provider never get here, because requests that they admit
+        // take the slow path. Handlers recognize a client certificate by `tls`.
         is_personal: false,
         // No script was looked up for a cached endpoint.
         admit_to_script: None,

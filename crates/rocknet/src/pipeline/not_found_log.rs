@@ -1,9 +1,9 @@
 //! Logs the 404 responses that no other part of the server logs: missing files, `internal` routes, and sites that serve
 //! nothing.
 //!
-//! [`log_file`] is called once for each prepared or encoded response, so that responses from the cache are logged like
-//! those after a lookup. Status and log level are checked before anything else is done: without a line to log, the call
-//! costs at most two comparisons.
+//! [`log_file`] is called once for each response that sends a cached file, plain or compressed. A 404 is thus logged
+//! regardless of whether its entry was in the cache or was just looked up on disk. Status and log level are checked
+//! before anything else is done: without a line to log, the call costs at most two comparisons.
 
 use rocknet_config::model::Mode;
 use rocknet_proto::status::Status;

@@ -221,6 +221,7 @@ impl Successor {
         match ToOld::decode(&buffer[..message.size]) {
             Some(ToOld::Failed(error)) => Err(UpgradeError(error)),
             Some(message) => Ok(message),
+            // An unknown message is ignored only if it is marked as optional; it is then `ToOld::Unknown`.
             None => Err(UpgradeError("the new process sent an unknown message".to_owned())),
         }
     }
@@ -230,6 +231,7 @@ impl Successor {
         loop {
             match self.receive()? {
                 ToOld::UnusedUdp(address) => self.unused_udp.push(address),
+                // An optional message of a newer program, which this program may ignore.
                 ToOld::Unknown => {}
                 message => return Ok(message),
             }
@@ -245,7 +247,7 @@ impl Successor {
             }
             thread::sleep(EXIT_POLL_INTERVAL);
         }
-        UpgradeError("the new process does not take the sockets: it is no RockNet that can be upgraded to".to_owned())
+        UpgradeError("the new process did not take the sockets: its program cannot take over from RockNet".to_owned())
     }
 
     /// Returns the addresses whose UDP sockets the new process does not read.
