@@ -56,14 +56,8 @@ impl ServedFiles {
     /// Adds the files of a site or route.
     fn add(&mut self, settings: &Settings) {
         let is_on = |key: &str| settings.get(key).is_some_and(|value| *value != Value::Flag(false));
-        if is_on("php") {
-            // A script is also run for a path that continues after its name.
-            self.endings.push("php".to_owned());
-            self.names.push("index.php".to_owned());
-        }
-        // CGI programs have names of any form, and also get the path that follows their names.
-        self.has_any_name |= is_on("cgi");
-        // Scripts and applications name files by `X-Accel-Redirect`.
+        // PHP scripts and CGI programs also run for paths that continue after their names. Scripts, programs and
+        // applications can name any file by `X-Accel-Redirect`.
         self.has_any_path |= ["php", "cgi", "fastcgi", "uwsgi", "scgi"].into_iter().any(is_on);
         let texts = |key: &str| match settings.get(key) {
             Some(Value::Text(text)) => vec![text.as_str()],
@@ -374,6 +368,8 @@ mod tests {
         // Scripts lead to files with any path.
         assert!(files.may_match("/lib/*", false) && files.may_match("~\\.(bak|sql)$", false));
         for (key, value, expected) in [
+            ("php", Value::text("auto"), true),
+            ("cgi", Value::texts(["/cgi-bin/*"]), true),
             ("fastcgi", Value::text("127.0.0.1:9000"), true),
             ("uwsgi", Value::text("127.0.0.1:9000"), true),
             ("proxy", Value::text("http://127.0.0.1:9000"), false),
