@@ -19,23 +19,25 @@ pub(super) fn translate(directive: &Directive, host: &mut HostDraft) -> bool {
     let is_match = directive.is("RedirectMatch");
     let site = &mut host.site;
     if (400..600).contains(&code) {
-        let conditions = match is_match {
-            true => dot_names::path_conditions(&normalized(from), false),
+        let ignores_case = false;
+        let alternatives = match is_match {
+            true => dot_names::path_conditions(&normalized(from), ignores_case),
             false => Some(vec![vec![Condition::new("path", Value::texts(prefix(from)))]]),
         };
-        for conditions in conditions.iter().flatten() {
-            if let Some(mut keys) = condition::keys(conditions) {
-                // A rule for every path needs no `path`.
-                keys.retain(|(_, value)| *value != Value::texts(["/*"]));
-                keys.extend(file_rules::refusal(code));
-                site.rule(directive, keys);
-            }
-        }
-        if conditions.is_none() {
+        // `None` if the path or one of the alternatives has no counterpart.
+        let rules: Option<Vec<_>> = alternatives.and_then(|all| all.iter().map(|one| condition::keys(one)).collect());
+        let Some(rules) = rules else {
             site.skip_restriction(
                 directive,
                 "patterns cannot express the expression: write a rule with `respond`",
             );
+            return true;
+        };
+        for mut keys in rules {
+            // A rule for every path needs no `path`.
+            keys.retain(|(_, value)| *value != Value::texts(["/*"]));
+            keys.extend(file_rules::refusal(code));
+            site.rule(directive, keys);
         }
         return true;
     }
