@@ -223,7 +223,8 @@ fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
         return;
     }
     settings.set("php", Value::Flag(false), location.line);
-    let message = "PHP does not run here, and scripts are sent as text, as in nginx; `deny` refuses them";
+    let message = "PHP does not run here, so scripts are sent as text, as in nginx: to refuse them, write a rule with \
+         `path` and `respond = 403`";
     site.differs(location, message);
 }
 
