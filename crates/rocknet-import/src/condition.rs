@@ -16,7 +16,7 @@ pub(crate) struct Condition {
     pub is_negated: bool,
 }
 
-/// Conditions that must all hold. In a list of several, each is an alternative, which becomes a rule of its own.
+/// Conditions that must all hold. A `Vec<Conditions>` is a list of alternatives, each of which becomes a separate rule.
 pub(crate) type Conditions = Vec<Condition>;
 
 impl Condition {

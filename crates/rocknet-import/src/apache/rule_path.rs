@@ -118,7 +118,8 @@ impl<'a> RulePath<'a> {
             target,
             difference: None,
         };
-        // In Apache, a `?` at the end drops the query of the request. The caller adds it to the translated target.
+        // A `?` at the end drops the query of the request, in Apache as in RockNet. The caller appends this `?` to the
+        // translated target again.
         let target = target.trim_end_matches('?');
         let target = match target.starts_with(['/', '%']) || target.contains("://") {
             true => target.to_owned(),

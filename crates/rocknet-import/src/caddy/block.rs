@@ -56,9 +56,9 @@ impl CaddyBlock<'_> {
             }),
         };
         let mut content = BlockContent::default();
-        // Caddy rewrites before it responds, so a rewritten path must not escape a refusal. If a rewrite follows a
-        // response, `Site::order_rules` therefore adds a copy of the response at the end. The original stays before
-        // the rewrite.
+        // With this stage, `Site::order_rules` appends a copy of each rule that responds if a rewrite follows the rule.
+        // Caddy rewrites before it responds, so the copies respond to rewritten paths too, and no rewritten path
+        // escapes a refusal.
         site.stage = RuleStage::Rewrite;
         // `handle` blocks inherit from the directives outside of them, and not from each other. A block such as
         // `handle @blocked { abort }` becomes rules, which precede all routes, so it counts as a directive outside.

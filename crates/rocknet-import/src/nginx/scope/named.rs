@@ -32,6 +32,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Adds the access control of the named location, if there is one. `containing`: the level that contains this one.
+    /// For a location, that level is the server, because nested locations have been moved to the server before.
     pub(super) fn finish_named(&mut self, containing: Option<&Scope<'a>>) {
         let outer = containing.map(|outer| outer.effective.clone()).unwrap_or_default();
         let own: Vec<&Directive> = [self.auth.0, self.auth.1, self.forward]
@@ -52,7 +53,7 @@ impl<'a> Scope<'a> {
         else {
             return;
         };
-        // Every named location is a level inside the server.
+        // Every named location is a level inside the server, and inherits the access control of the server.
         let server = if self.level == ConfigLevel::Server {
             &place
         } else {
@@ -60,8 +61,8 @@ impl<'a> Scope<'a> {
         };
         let restricts = |access: &EffectiveAccess<'_>| !access.is_open() && !access.is_same(&place);
         // nginx applies access control after `return` and `rewrite`. It therefore sends the response of a `return` to
-        // every client, and applies the access control of the target to a rewritten path. For a named location with
-        // access directives of its own, this exception is not made.
+        // every client, and applies the access control of the target to a rewritten path. If the named location has
+        // access directives of its own, they are translated even then, which may restrict more than nginx.
         let has_no_effect = match exit.filter(|_| directives.is_empty()) {
             Some(NamedExit::Response) => true,
             Some(NamedExit::Target(target)) => !restricts(&server.inner(&Vec::from_iter(target))),
@@ -71,9 +72,11 @@ impl<'a> Scope<'a> {
         if has_no_effect || !restricts(&named) {
             return;
         }
+        // True if `deny = "all"` stands for a restriction without a counterpart. No list may replace it.
         let is_locked = self.settings.is_locked() || containing.is_some_and(|outer| outer.settings.is_locked());
         if is_locked || !place.is_open() {
             let first = directives.first().copied().unwrap_or(location);
+            // Sets `deny = "all"`, because this access control cannot be combined with the other one.
             self.settings.close(first.line);
             let message = "it applies in addition to the access control of the place with `try_files`, so \
                  `deny = \"all\"` denies every client here: write `allow` and `auth`";
