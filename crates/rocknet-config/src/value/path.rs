@@ -30,7 +30,7 @@ pub(crate) fn root(check: &mut Check<'_>, node: &Node) -> Option<PathBuf> {
     let is_host = |part: Component<'_>| part.as_os_str() == HostFolders::HOST;
     if !below.next().is_some_and(is_host) || !below.all(|part| is_plain(&part)) {
         let message = format!(
-            "`root`: \"{}\" has a placeholder other than {{host}} as the name of one folder",
+            "`root`: \"{}\" must have {{host}} as the whole name of one folder, and no other placeholder",
             short(if has_variables(node) {
                 typed::as_written(node)
             } else {
@@ -301,7 +301,7 @@ fn query_error(query: &str) -> Option<(String, String)> {
     if plain.contains(['$', '{', '}']) {
         return Some((
             format!("{{path}} is the only placeholder in a query, not \"{shown}\""),
-            "remove it; the query of the request is added by itself".to_owned(),
+            "remove it; the query of the request is added automatically".to_owned(),
         ));
     }
     let is_written = |byte: u8| byte.is_ascii_graphic() && !b"\"#<>\\^`|".contains(&byte);
