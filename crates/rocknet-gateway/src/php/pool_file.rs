@@ -1,8 +1,9 @@
 //! The pool file of a php-fpm, and the quoting of its values.
 //!
 //! Values of the configuration cannot end a line or a section of the file: the check of the configuration has refused
-//! control characters, and names with other characters than letters, digits, `_`, `.` and `-`. Values are quoted, and
-//! environment variables are not in the file at all.
+//! control characters, and names with other characters than letters, digits, `_`, `.` and `-`. Values are quoted. The
+//! values of the configured environment variables are not in the file: a line `env[NAME] = $ROCKNET_ENV_NAME` refers to
+//! the environment of php-fpm.
 
 use std::fmt::Write as _;
 

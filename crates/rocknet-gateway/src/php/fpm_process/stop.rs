@@ -10,8 +10,8 @@ use crate::php::installed::Sapi;
 
 /// Time after which a signalled php-cgi is killed with its worker processes.
 const CGI_STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of ended php-fpm processes whose worker processes may complete their requests. Beyond this number the
-/// worker processes are killed, because so many unexpected ends are not accidents.
+/// Maximum number of earlier php-fpm processes whose worker processes may still complete their requests. Beyond this
+/// number, the worker processes are killed at once, so that they do not accumulate if php-fpm often ends.
 const MAX_ORPHANS: usize = 16;
 
 impl FpmProcess {
