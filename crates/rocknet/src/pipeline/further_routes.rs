@@ -77,6 +77,8 @@ async fn handle_guarded(
                     for identity in admitted.identities {
                         exchange.request = Rc::new(identity.apply(&exchange.request));
                         exchange.is_personal |= identity.is_personal;
+                        // The identity replaces fields of the client, such as `Remote-User`. A trailer field with such
+                        // a name must not arrive either, because applications may treat it as a header field.
                         if identity.has_names() {
                             exchange.body.discard_trailers();
                         }
