@@ -18,8 +18,12 @@ pub use self::origin::Origin;
 /// Configured rewriting of one proxy.
 ///
 /// Each field has pairs of an old and a new beginning of addresses or paths, such as
-/// `redirects = { "http://app.internal/two/" = "/two/" }`, or pairs of whole domains. The first pair that matches is
-/// applied. If `is_automatic` is true, a value without such a pair is rewritten by the addresses in [`Origin`].
+/// `redirects = { "http://app.internal/two/" = "/two/" }`, or pairs of whole domains. The check of the
+/// configuration has removed the final slash of each beginning that is not a scheme (`http://`). This pair is therefore
+/// `http://app.internal/two` and `/two` here, and the path `/` is an empty text.
+///
+/// The first pair that matches is applied. If `is_automatic` is true, a value without such a pair is rewritten by the
+/// addresses in [`Origin`].
 pub struct ResponseRewrite {
     redirects: AddressRewrites,
     cookie_paths: AddressRewrites,
@@ -115,8 +119,8 @@ fn is_scheme(start: &str) -> bool {
 }
 
 /// Returns an address that begins with `from`, with `to` in place of it. Returns `None` if `to` continues `from` and
-/// the address begins with `to` already, because the upstream then knows its public address: `/app/x` stays if `/` is
-/// replaced by `/app`.
+/// the address begins with `to` already, because the upstream then knows its public address. For example,
+/// `/app/x` stays if `from` is empty (`/` in the configuration) and `to` is `/app`.
 fn replaced(address: &str, from: &str, to: &str) -> Option<String> {
     if begins_with(to, from) && begins_with(address, to) {
         return None;
