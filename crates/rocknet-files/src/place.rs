@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rocknet_config::model::Alias;
 
-/// Path of a site for which the folder of a tree is used (`alias`). For example, a route `/img/*` with the alias
+/// Path of a site whose files are in the folder of an `alias`. For example, a route `/img/*` with the alias
 /// `/srv/pictures` maps `/img/a.png` to `/a.png` in that folder.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Place {
