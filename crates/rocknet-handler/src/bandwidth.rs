@@ -1,8 +1,8 @@
 //! A filter that limits the bandwidth of responses (`limit.bandwidth` of the configuration).
 //!
-//! The body of a limited response becomes a stream. Each piece is as large as the bandwidth since the last piece
-//! permits. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each tick. A
-//! limit applies to each response separately (`Pace`), or to all responses that share it ([`SharedBandwidth`]).
+//! The body of a limited response becomes a stream. The size of each piece is the bandwidth that has accumulated since
+//! the previous one. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each
+//! tick. A limit applies to each response separately (`Pace`), or to all responses that share it ([`SharedBandwidth`]).
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -132,7 +132,8 @@ impl Pace {
         }
     }
 
-    /// Adds the bandwidth since the last call, and returns the number of bytes that may be sent now: at most one piece.
+    /// Adds the bandwidth of the time since the last call. Returns the number of bytes that may be sent now, at most one
+    /// piece.
     fn available(&mut self, now: u64) -> u64 {
         let passed = Duration::from_nanos(now.saturating_sub(self.at));
         self.at = now;

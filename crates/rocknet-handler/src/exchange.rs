@@ -52,8 +52,8 @@ pub struct Exchange {
     /// (`auth = { forward = "…" }`) or login provider. `None` without an authenticated user.
     pub user: Option<Arc<str>>,
     /// True if a client certificate, an authorization service or a login provider identifies the client. The response
-    /// is for this client alone if this is true, or if `user` is set. After a login by password, only `user` is set:
-    /// applications then do not get `Authorization`, which contains the password.
+    /// is for this client alone if this is true, or if `user` is set. After a login by password, this is false and
+    /// `user` is set. Only in this case, applications do not get `Authorization`, because it contains the password.
     pub is_personal: bool,
     /// Identifier of the request.
     pub id: RequestId,
