@@ -61,8 +61,8 @@ impl SendWindow {
     ///
     /// For the same reason, a smaller frame is admitted if it would be useful together with the bytes sent since the
     /// window was last used up. Such a frame occurs, for instance, if few bytes are left in the window of a stream,
-    /// because the window of the connection has cut the previous frame short. The number of small frames remains
-    /// bounded by the number of bytes, because each of them uses up a window.
+    /// because the window of the connection has cut the previous frame short. Small frames remain rare, because each
+    /// of them uses up a window. `sent` is then 0, so the next frame needs a window of useful size again.
     #[inline]
     pub(crate) fn admits(self, ready: u64) -> bool {
         let available = self.available();
