@@ -12,7 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use self::chown::Owner;
 
-/// The accounts that may read an item.
+/// The accounts that the mode of an item's file permits to read it. The mode 0700 of the folders keeps other accounts
+/// out unless the operator changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The account of the server only: keys and everything that reveals them.
