@@ -9,8 +9,8 @@ use super::state::RingState;
 use super::user_data::{OperationKind, decode};
 
 impl RingState {
-    /// Processes all completions. Returns the number of connections to which these completions gave unsent bytes, which
-    /// their links have to take back.
+    /// Processes all completions. Returns the number of connections whose sends were reported as short. The unsent
+    /// bytes are in their slots until the connections take them back.
     pub fn reap(&mut self) -> usize {
         let mut unsent = 0;
         loop {
@@ -48,7 +48,7 @@ impl RingState {
     }
 
     /// Handles the completion of a send that was short or failed; a full send posts no completion. Returns true if the
-    /// connection has bytes to take back.
+    /// slot has unsent bytes for the connection to take back.
     fn send_failed(&mut self, index: usize, result: i32) -> bool {
         let Some(slot) = self.slots.get_mut(index) else {
             return false;
