@@ -132,8 +132,8 @@ impl Pace {
         }
     }
 
-    /// Adds the bandwidth of the time since the last call. Returns the number of bytes that may be sent now, at most one
-    /// piece.
+    /// Adds the bandwidth of the time since the last call. Returns the number of bytes that may be sent now, at most
+    /// one piece.
     fn available(&mut self, now: u64) -> u64 {
         let passed = Duration::from_nanos(now.saturating_sub(self.at));
         self.at = now;
