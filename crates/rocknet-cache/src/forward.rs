@@ -60,7 +60,7 @@ pub(crate) fn by_reference<'a>(exchange: &'a Exchange, request: &'a Request<'a>,
         peer: exchange.peer,
         tls: exchange.tls.as_deref(),
         user: exchange.user.as_deref(),
-        is_personal: exchange.is_personal,
+        is_identified: exchange.is_identified,
         admit_to_script: None,
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn copy(exchange: &Exchange) -> Exchange {
         peer: exchange.peer,
         tls: exchange.tls.clone(),
         user: None,
-        is_personal: false,
+        is_identified: false,
         id: exchange.id.clone(),
     }
 }

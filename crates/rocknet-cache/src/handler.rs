@@ -170,7 +170,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
             let tls = exchange.tls.clone();
             let output = cached.inner.handle(exchange).await;
             if let HandlerOutput::Response(response) = &output {
-                // Keys depend on none of `is_file_path`, `user`, `is_personal` and `admit_to_script`.
+                // Keys depend on none of `is_file_path`, `user`, `is_identified` and `admit_to_script`.
                 let changed = ExchangeRef {
                     services: &services,
                     request: &request,
@@ -181,7 +181,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
                     peer,
                     tls: tls.as_deref(),
                     user: None,
-                    is_personal: false,
+                    is_identified: false,
                     admit_to_script: None,
                 };
                 cached.invalidate(&changed, response);

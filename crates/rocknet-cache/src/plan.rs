@@ -95,7 +95,7 @@ impl CachedRoute {
         exchange.has_body
             || request.upgrade.is_some()
             || exchange.user.is_some()
-            || exchange.is_personal
+            || exchange.is_identified
             // The application may know the user by the certificate.
             || exchange.tls.is_some_and(|tls| tls.client.is_some())
             || cookies::has_any(&self.settings.bypass_cookies, &request.fields)

@@ -51,10 +51,9 @@ pub struct Exchange {
     /// User whom `auth` of the route has authenticated: by password, client certificate, authorization service
     /// (`auth = { forward = "…" }`) or login provider. `None` without an authenticated user.
     pub user: Option<Arc<str>>,
-    /// True if a client certificate, an authorization service or a login provider identifies the client. The response
-    /// is for this client alone if this is true, or if `user` is set. After a login by password, this is false and
-    /// `user` is set. Only in this case, applications do not get `Authorization`, because it contains the password.
-    pub is_personal: bool,
+    /// True if a client certificate, an authorization service or a login provider identifies the client. A login by
+    /// password sets only `user`. The response is for this client alone if either is set.
+    pub is_identified: bool,
     /// Identifier of the request.
     pub id: RequestId,
 }

@@ -62,10 +62,9 @@ pub struct ExchangeRef<'a> {
     /// User whom `auth` of the route has authenticated: by password, client certificate, authorization service or login
     /// provider. `None` without an authenticated user.
     pub user: Option<&'a str>,
-    /// True if a client certificate, an authorization service or a login provider identifies the client. The response
-    /// is for this client alone if this is true, or if `user` is set. After a login by password, only `user` is set:
-    /// applications then do not get `Authorization`, which contains the password.
-    pub is_personal: bool,
+    /// True if a client certificate, an authorization service or a login provider identifies the client. A login by
+    /// password sets only `user`. The response is for this client alone if either is set.
+    pub is_identified: bool,
     /// Checks the restrictions of the script that the path leads to, such as `allow` and `limit` of the script's route.
     /// Counts the request in the limits, and returns true if it is admitted. `None` if the script has not been looked
     /// up. A handler that responds without the script, such as the response cache, calls the function once, just before

@@ -53,7 +53,7 @@ impl BackendRequest {
             client,
             tls,
             user,
-            is_personal,
+            is_identified,
             ..
         } = &self.exchange;
         RequestContext {
@@ -63,9 +63,9 @@ impl BackendRequest {
             secure: tls.as_deref(),
             user: user.as_deref(),
             // Applications do not get a password that the server has verified itself. If an authorization service, a
-            // login provider or a client certificate identifies the client (`is_personal`), they get `Authorization` as
+            // login provider or a client certificate identifies the client (`is_identified`), they get `Authorization` as
             // with nginx and Caddy, because it may contain a token for the application.
-            has_verified_password: user.is_some() && !is_personal,
+            has_verified_password: user.is_some() && !is_identified,
         }
     }
 

@@ -124,7 +124,7 @@ impl CertificateGuard {
         Identity {
             names: Arc::clone(&self.names),
             fields: fields.filter(|(_, value)| !value.is_empty()).collect(),
-            is_personal: true,
+            identifies_client: true,
             ..Identity::default()
         }
     }

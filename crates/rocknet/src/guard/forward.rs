@@ -195,7 +195,7 @@ impl AuthService {
     fn identity(&self, fields: &FieldList) -> Admission {
         let mut identity = Identity {
             names: Arc::clone(&self.anonymous.names),
-            is_personal: true,
+            identifies_client: true,
             ..Identity::default()
         };
         let (mut user, mut size) = (None, 0);
@@ -240,7 +240,7 @@ impl AuthService {
             peer: context.peer,
             tls: context.tls.cloned(),
             user: None,
-            is_personal: true,
+            is_identified: true,
             id: RequestId::default(),
         }
     }

@@ -76,7 +76,7 @@ async fn handle_guarded(
                     exchange.user = admitted.user.or(exchange.user);
                     for identity in admitted.identities {
                         exchange.request = Rc::new(identity.apply(&exchange.request));
-                        exchange.is_personal |= identity.is_personal;
+                        exchange.is_identified |= identity.identifies_client;
                         // The identity replaces fields of the client, such as `Remote-User`. A trailer field with such
                         // a name must not arrive either, because applications may treat it as a header field.
                         if identity.has_names() {

@@ -119,8 +119,8 @@ where
     let (guards, held) = decisions.into_guards();
     context.guards = RefCell::new(guards);
     context.held = Rc::new(held);
-    let is_personal = identities.iter().any(|identity| identity.is_personal);
-    let is_identified = identities.iter().any(|identity| identity.has_names());
+    let is_identified = identities.iter().any(|identity| identity.identifies_client);
+    let has_names = identities.iter().any(|identity| identity.has_names());
     context.identities = RefCell::new(identities);
     if incoming.has_body
         && let Err(refusal) = io.limit_body(route.body_size)
@@ -146,7 +146,7 @@ where
             peer: incoming.peer,
             tls: secure.map(|secure| &**secure),
             user: user.as_deref(),
-            is_personal,
+            is_identified,
             admit_to_script: None,
         })
     });
@@ -174,7 +174,7 @@ where
         false => RequestBody::empty(),
     };
     // Applications may treat a trailer field of the client as a header field.
-    if is_identified || endpoint.guards.iter().any(|guard| guard.removes_fields()) {
+    if has_names || endpoint.guards.iter().any(|guard| guard.removes_fields()) {
         body.discard_trailers();
     }
     let mut owned = (incoming.owned)();
@@ -212,7 +212,7 @@ where
         },
         tls: secure.cloned(),
         user,
-        is_personal,
+        is_identified,
         id: context.id.clone(),
     };
     let work = further_routes::handle(worker, &context, endpoint, handler, exchange);

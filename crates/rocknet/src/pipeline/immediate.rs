@@ -112,7 +112,7 @@ pub(super) fn from_cached_endpoint<F: Fn() -> Rc<OwnedRequest>>(
         user,
         // Identities of an authorization service or a login provider never get here, because requests that they admit
         // take the slow path. Handlers recognize a client certificate by `tls`.
-        is_personal: false,
+        is_identified: false,
         // No script was looked up for a cached endpoint.
         admit_to_script: None,
     })?;

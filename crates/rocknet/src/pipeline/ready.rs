@@ -79,7 +79,7 @@ fn exchange<'a, F: Fn() -> Rc<OwnedRequest>>(
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         // Requests with an authenticated user get no ready response.
         user: None,
-        is_personal: false,
+        is_identified: false,
         admit_to_script: None,
     }
 }

@@ -77,7 +77,7 @@ where
         tls: incoming.secure.map(|secure| &**secure.tls_info()),
         // `admit` rejects a request with a user, because stored responses are for requests without one.
         user: None,
-        is_personal: false,
+        is_identified: false,
         admit_to_script: Some(&admit),
     })?;
     let context = RequestContext::new(worker, config, incoming, Some(site), Some(endpoint.into()));

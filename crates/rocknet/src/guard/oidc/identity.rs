@@ -25,7 +25,7 @@ pub(super) fn anonymous() -> Identity {
 pub(super) fn admitted(session: &LoginSession, cookies: Vec<String>) -> Admitted {
     let [user, groups, name, email] = Oidc::FIELDS;
     let mut identity = Identity {
-        is_personal: true,
+        identifies_client: true,
         ..anonymous()
     };
     let mut add = |field: &str, value: &str| identity.fields.push((field.into(), value.as_bytes().into()));
