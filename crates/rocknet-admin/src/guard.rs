@@ -24,7 +24,8 @@ const LOCAL_HOSTS: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", DASHBOARD_HOS
 pub enum Origin {
     /// A page of this server's dashboard has sent the request.
     Own,
-    /// The client sent neither field, or a user typed the address (`Sec-Fetch-Site: none`).
+    /// The client sent neither field, a user typed the address (`Sec-Fetch-Site: none`), or the user followed a link on
+    /// another site, which only [`check_page`] accepts.
     Unknown,
 }
 

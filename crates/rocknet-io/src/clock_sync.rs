@@ -1,4 +1,4 @@
-//! Reads from the kernel whether and how exactly a time service keeps the system clock (`adjtimex(2)`).
+//! Reads from the kernel whether a time service synchronizes the system clock, and how precisely (`adjtimex(2)`).
 
 use std::io;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Synchronization of the system clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSync {
-    /// True if a time service (NTP, PTP) keeps the clock.
+    /// True if a time service (NTP, PTP) keeps the clock synchronized.
     pub is_synchronized: bool,
     /// Amount by which the kernel still has to correct the clock, forwards or backwards.
     pub offset: Duration,

@@ -101,9 +101,9 @@ impl BandwidthPart {
     /// Gives back bytes that were taken and not sent.
     pub fn give_back(&mut self, bytes: u64) {
         let time = time_of(self.rate, bytes);
-        // For a key without a bucket, `update` creates one that becomes full after the given time. A key needs no
-        // bucket here, because a missing bucket counts as full. No bucket can become full after `u64::MAX`, so this
-        // time prevents a new one. The change of an existing bucket does not depend on the time.
+        // The time `u64::MAX` keeps `update` from creating a bucket, because it creates only buckets that are not full
+        // at the given time. A key without a bucket needs none here: a missing bucket counts as full. An existing
+        // bucket is changed regardless of the time.
         self.table
             .buckets
             .update(self.key, u64::MAX, |full_at| *full_at = full_at.saturating_sub(time));

@@ -4,7 +4,8 @@
 //! https://example.com/dl/a.zip?signed=1764460800.main.5f3c…      EXPIRES.KEY[.ip][.dirN].SIGNATURE
 //! ```
 //! The signed text has six lines, separated by a line feed: method, host, path, query, client address, and the value of
-//! the parameter without its signature. No line can contain a line feed, so two requests never have the same text:
+//! the parameter without its signature. No line can contain a line feed, so two texts are equal only if each of their
+//! lines is equal. The lines have these forms:
 //! - The method of a HEAD request is `GET`.
 //! - The host is in lower case, with the port unless it is 80 or 443.
 //! - The path is decoded and normalized, as it is served. With `dirN`, it is the folder of the first `N` segments.
@@ -261,7 +262,8 @@ fn signature(digits: &str) -> Option<[u8; 32]> {
 /// that no parameter can be added after the signature.
 pub fn split_parameter(query: &[u8]) -> Option<(&[u8], &[u8])> {
     let (rest, last) = match query.iter().rposition(|byte| *byte == b'&') {
-        // The rest before this `&` is empty, as for a query without it, so both URLs would have the same signature.
+        // Refuses `?&signed=…`. The part before its `&` is empty, as in `?signed=…`, so both URLs would have the same
+        // signature.
         Some(0) => return None,
         Some(at) => (&query[..at], &query[at + 1..]),
         None => (&query[..0], query),

@@ -131,7 +131,7 @@ impl Shared {
         Some(at?.saturating_duration_since(Instant::now()))
     }
 
-    /// Lets the thread write what waits, and end.
+    /// Lets the thread write the waiting records, and end.
     pub fn close(&self) {
         let mut log = self.log();
         self.is_closing.store(true, Ordering::SeqCst);
@@ -154,7 +154,8 @@ impl Shared {
     }
 
     /// Waits for `time`, so that further records are written together with those that wait. Returns earlier if there
-    /// are enough for a write, if a change must be written soon, or if the log is closed.
+    /// are enough for a write, if a change must be written soon, or if the log is closed. Also returns earlier if so
+    /// many records wait that the log must be emptied (`is_overrun`).
     pub fn gather<'l>(&self, mut log: MutexGuard<'l, Log>, time: Duration) -> MutexGuard<'l, Log> {
         let until = Instant::now() + time;
         // A signal alone does not end the wait.
@@ -250,7 +251,7 @@ impl Shared {
         }
     }
 
-    /// Drops the oldest responses of sites that exceed their quota, also after a restart.
+    /// Drops the oldest responses of all sites that exceed their quota. A restart does not restore them.
     pub fn trim_all(&self, log: &mut Log) {
         self.index.sites.numbers().for_each(|site| self.trim(log, site));
     }
@@ -306,7 +307,7 @@ impl Shared {
         }
     }
 
-    /// Returns the record of a response; `None` if the response is not one for the disk.
+    /// Returns the record of a response; `None` if the response must not be written to disk.
     fn prepare(
         &self,
         hashes: &Hashes,

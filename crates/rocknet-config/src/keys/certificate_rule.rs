@@ -20,8 +20,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Auth],
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::Certificate)]),
         "Admits clients with a certificate of an authority in `client_ca` of `tls`; all others get 403. `true` admits \
-         every such certificate. A table admits those that meet all of its keys; a list in a key has alternatives. \
-         Write `client = \"optional\"` in `tls`, so that routes without `certificate` stay open. \
+         every such certificate. A table admits those that meet all of its keys. If the value of a key is a list, \
+         one match is enough. Write `client = \"optional\"` in `tls`, so that routes without `certificate` stay open. \
          docs/client-certificates.md has examples.",
     )
     .example("certificate = { subject = { O = \"Example\", OU = \"Ops\" } }")
@@ -31,8 +31,8 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Certificate],
         NAMES,
         "Subject of the certificate: the whole name as OpenSSL or nginx shows it, or a table of attributes, all of which \
-         are required; a list of an attribute has accepted values. Names are compared attribute by attribute and \
-         exactly. A certificate with several common names meets no requirement of `CN`.",
+         are required. If an attribute has a list of values, each of them is accepted. Names are compared attribute by \
+         attribute and exactly. A certificate with several common names meets no requirement of `CN`.",
     )
     .example("subject = { CN = [\"bob\", \"ann\"], O = \"Example\" }")
     .foreign_names(&["ssl_client_s_dn"]),
@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Certificate],
         Kind::Several(&Kind::Text("email address, or \"*@\" and a host name")),
         "Email addresses, one of which the certificate must have as an alternative name. `*@example.com` stands for all \
-         of a domain.",
+         addresses of a domain.",
     )
     .example("email = \"*@example.com\""),
     Key::new(

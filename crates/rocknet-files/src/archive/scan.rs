@@ -292,11 +292,12 @@ impl<A: PathAccess> Scan<A> {
     /// Adds a file if a request for its path would get it.
     fn add_file(&mut self, path: &str, relative: &[u8], name: String) -> Result<(), Status> {
         let Some(tree) = self.tree_at(path) else { return Ok(()) };
-        // Looking up a program or script would log that it is not sent. The lookup recognizes them by this path of the
-        // site, which differs from `path` if `try` leads to another folder.
-        let path_of_file = tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
-        let is_file = NameClass::of(path_of_file.as_bytes()) == NameClass::File;
-        if tree.is_program(&path_of_file) || tree.runs_scripts && !is_file {
+        // `resolve` would log that a program or script is not sent, so these files are left out before. Like `resolve`,
+        // this code recognizes them by the site's path of the file itself, not by the requested `path`. The two differ
+        // if `try` leads to another folder: with `try = ["/b{path}"]`, a request for `/x.php` gets `/b/x.php`.
+        let site_path = tree.of_site(&format!("/{}", String::from_utf8_lossy(relative)));
+        let is_file = NameClass::of(site_path.as_bytes()) == NameClass::File;
+        if tree.is_program(&site_path) || tree.runs_scripts && !is_file {
             return Ok(());
         }
         let opened = match resolve::resolve(&self.lookup, &tree, path) {

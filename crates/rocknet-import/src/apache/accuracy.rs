@@ -90,7 +90,8 @@ impl Tests {
     }
 
     /// Returns the difference for the note of a rewrite or redirect; `None` if it is [`OF_FILES`]. For these rules,
-    /// that difference concerns few paths and does no harm. A refusal that it weakens gets a note of its own.
+    /// that difference concerns few paths and does no harm. A refusal is different: if it applies to fewer requests
+    /// than in Apache, the import adds a note to it.
     pub fn visible_difference(&self) -> Option<&'static str> {
         self.difference.filter(|difference| *difference != OF_FILES)
     }

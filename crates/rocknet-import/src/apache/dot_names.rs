@@ -1,7 +1,8 @@
-//! Translates expressions of refusals, many of which are about names that begin with a dot.
+//! Translates regular expressions for paths. Many of them belong to refusals of names that begin with a dot.
 //!
-//! RockNet never serves such files, except those in `/.well-known`. Expressions for them often have a look-ahead, such
-//! as `/\.(?!well-known)`, which RockNet does not have; it becomes an exception (`unless`).
+//! RockNet never serves files with such names, except those in `/.well-known`. Expressions for them often have a
+//! look-ahead, such as `/\.(?!well-known)`. RockNet does not support look-aheads, so this one becomes an exception
+//! (`unless`).
 
 use rocknet_config::model::RegexPattern;
 
@@ -89,8 +90,10 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
     }
     let (start, exception) = match before.strip_suffix("\\.")? {
         start if ANY_NAME.contains(&start) => ("/", names_other_than(name, "")),
-        // In a folder, Apache matches `/\.` with a path that has no slash at its beginning, so the first name of the
-        // path may begin with a dot. `expression::absolute` then returns `./\.`: a slash after another character.
+        // In `.htaccess`, Apache matches an expression with a path that has no slash at its beginning: `a/.git` for
+        // `/a/.git`. There, `/\.` requires a character before the slash, so it matches `a/.git`, but not `.git`.
+        // `expression::absolute` translates it to `./\.`, with `.` for that character. The first name of the path may
+        // therefore begin with a dot.
         "./" => ("./", names_other_than(name, "/[^/]*")),
         start => {
             let constant = start.strip_prefix("^/")?;

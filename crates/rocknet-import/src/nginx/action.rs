@@ -73,17 +73,17 @@ pub(super) fn parse(directive: &Directive) -> Option<ReturnAction> {
     // The site serves every name of the server, so the requested host takes the place of `$server_name`.
     let target = placeholder::from_nginx(&target.replace("$server_name", "$host"), Scope::Request)?;
     // In the host of a target, RockNet refuses all placeholders but `{host}` and `{authority}`. `{target}` and `{path}`
-    // begin with a slash, so they may follow the host directly. `{target}` contains the query of the request. Therefore
-    // RockNet refuses text after it, and also a `{target}` in a path that a query follows.
+    // begin with a slash, so they may follow the host directly. `{target}` ends with the query of the request, so
+    // RockNet refuses text after a `{target}` in the path, such as `/x{target}?a=1`. In a query, text may follow it.
     let authority = target
         .split_once("://")
         .map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
     let plain = ["{host}", "{authority}", "{target}", "{path}"]
         .iter()
         .fold(authority.to_owned(), |rest, placeholder| rest.replace(placeholder, ""));
-    let in_path = |part: &str| part.split_once('?').is_some_and(|(path, _)| path.contains("{target}"));
-    let is_inside = target.contains("{target}") && !target.ends_with("{target}") || in_path(&target);
-    if plain.contains('{') || is_inside {
+    let path = target.split(['?', '#']).next().unwrap_or_default();
+    let is_followed = |at: usize| at + "{target}".len() < target.len();
+    if plain.contains('{') || path.find("{target}").is_some_and(is_followed) {
         return None;
     }
     let is_target = ["/", "http://", "https://", "{target}", "{path}"]

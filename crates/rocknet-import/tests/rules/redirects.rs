@@ -20,12 +20,19 @@ fn redirects_to_another_host_keep_their_status() {
         let tls = format!("listen 443 ssl; ssl_certificate /c.pem; ssl_certificate_key /k.pem; {directives}");
         has(&translated_nginx(&tls), &target);
     }
-    // `$request_uri` contains the query, so a further query has no counterpart.
-    let import = translated_nginx("return 302 /x$request_uri?next=$request_uri;");
-    assert!(
-        !import.toml.contains("/x") || import.toml.contains("# not translated"),
-        "{}",
-        import.toml
+    // `$request_uri` contains the query, so text after it in the path has no counterpart.
+    for target in ["/x$request_uri?next=$request_uri", "/x$request_uri$request_uri"] {
+        let import = translated_nginx(&format!("return 302 {target};"));
+        assert!(
+            !import.toml.contains("/x") || import.toml.contains("# not translated"),
+            "{}",
+            import.toml
+        );
+    }
+    let import = translated_nginx("location /a/ { return 302 /login?next=$request_uri&x=1; }");
+    has(
+        &import,
+        "redirects.\"/a/*\" = { to = \"/login?next={target}&x=1\", status = 302 }",
     );
     let import = translated_nginx("location /a/ { return 302 https://b.test$request_uri; }");
     has(

@@ -53,6 +53,8 @@ pub fn run(options: &Options, service: ServiceEnvironment) -> Result<(), Failure
     let directory = public.unwrap_or(directory);
     let flags = &options.site;
     flags.check(&directory, options.listen.as_ref())?;
+    // On a terminal, a QR code is printed even without `--lan`, such as with `--listen :8080`. If no other machine can
+    // reach the server, as on the loopback address, there is neither a list of URLs nor a code.
     let addresses = if options.lan || address_watch::prints_code() {
         AddressList::UrlsAndQrCode
     } else {

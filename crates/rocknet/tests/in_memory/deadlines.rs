@@ -285,6 +285,24 @@ fn every_wait_ends_at_its_deadline_and_not_before() {
 }
 
 #[test]
+fn an_idle_connection_lingers_until_its_client_has_acknowledged_the_whole_response() {
+    // Unacknowledged bytes when `keep_alive` has passed, and true if the connection is then over.
+    for (bytes, is_over) in [(0, true), (1, false)] {
+        let server = TestServer::new("keep_alive = \"30s\"").warm();
+        let mut client = server.connect();
+        client.peer.send(GET.as_bytes());
+        client.settle();
+        client.peer.set_unacknowledged(bytes);
+        for _ in 0..31 * TICKS_PER_SECOND {
+            server.pass(1);
+            client.settle();
+        }
+        assert!(client.peer.is_shut_down(), "{bytes}");
+        assert_eq!(client.is_over(), is_over, "{bytes}");
+    }
+}
+
+#[test]
 fn a_connection_past_its_maximum_age_is_closed_after_its_next_response() {
     let server = TestServer::new("keep_alive = \"2h\"\nconnection_age = \"1m\"").warm();
     let mut client = server.connect();

@@ -11,7 +11,7 @@ use rocknet_io::queue::SendQueue;
 use super::connection::{Connection, CurrentExchange, State};
 use super::responder::H1Responder;
 use crate::lifecycle::connection::End;
-use crate::lifecycle::deadlines::{FIN_ONLY, MAX_UNACKNOWLEDGED, Wait};
+use crate::lifecycle::deadlines::{MAX_UNACKNOWLEDGED, Wait};
 use crate::lifecycle::drive::Version;
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 use crate::lifecycle::expiry::Expiry;
@@ -54,7 +54,7 @@ impl<L: Link> Connection<L> {
             State::Serving(serving) => self.expire_exchange(serving, wait),
             // The client has not acknowledged the whole last response. The connection lingers, so that the client can
             // still take the rest.
-            State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > FIN_ONLY => {
+            State::Reading if wait == Wait::KeepAlive && self.core.link.in_flight() > 0 => {
                 self.state = State::Closing { linger: true };
             }
             // A late head gets 408. So does a late body that is being discarded, unless the response was already

@@ -23,8 +23,9 @@ const PUSHED_FILE_MAX: u64 = 512 * 1024;
 /// Maximum number of bytes pushed on one connection, because the client may already have many of the files.
 const PUSHED_BYTES_MAX: u64 = 4 << 20;
 
-/// Fields by which access control and handlers identify the sender of a request and its connection. A promised request
-/// inherits them, but the PUSH_PROMISE frame does not contain them, because the client or its proxy has sent them.
+/// Fields by which access control and handlers identify the sender of a request and its connection. The server copies
+/// them from the request of the page to the promised request. The PUSH_PROMISE frame does not contain them, because
+/// only the server uses them.
 const SENDER_FIELDS: [KnownField; 5] = [
     KnownField::Authorization,
     KnownField::Forwarded,

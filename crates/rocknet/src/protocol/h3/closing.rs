@@ -60,7 +60,10 @@ impl Connection {
         if self.state == State::Serving {
             has_acted |= self.expire_heads(context, &config);
             // This function runs at every wake-up. `enter` sets a deadline only if another wait begins, so that
-            // wake-ups do not postpone the deadline. A drain is checked at every tick (1).
+            // wake-ups do not postpone the deadline.
+            //
+            // Between the first GOAWAY and the last, the connection is checked at every tick (1) even if exchanges are
+            // in progress, so that the last GOAWAY is sent in time.
             if self.is_announcing() {
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.streams.is_empty() || !self.heads.is_empty() && !self.engine.is_draining() {
@@ -71,6 +74,7 @@ impl Connection {
                     self.begin_ping_interval(worker);
                 }
             } else if self.engine.is_draining() {
+                // No exchange is left. `expire` closes the connection once the client has had time to read.
                 self.deadlines.enter(Wait::Linger, 1);
             } else if !self.unacknowledged.is_empty() {
                 if self.deadlines.wait() != Wait::Send {
