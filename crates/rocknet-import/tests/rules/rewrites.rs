@@ -60,7 +60,7 @@ fn a_proxy_that_drops_the_query_gets_a_note() {
         let import = translated_apache(&format!(
             "RewriteEngine On\nRewriteRule ^/app/(.*)$ http://127.0.0.1:3000/$1{end}"
         ));
-        has(&import, "proxy = \"http://127.0.0.1:3000\"");
+        has(&import, "proxy = { to = \"http://127.0.0.1:3000\", strip = \"/app\" }");
         assert_eq!(
             has_note(&import, "query of the request is forwarded"),
             is_noted,
