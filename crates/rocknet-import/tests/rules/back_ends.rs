@@ -97,6 +97,33 @@ fn servers_of_a_group_have_port_80_by_default() {
 }
 
 #[test]
+fn a_mirror_is_one_server_of_a_group() {
+    for (servers, expected, is_noted) in [
+        ("server 10.0.0.1:81;", "10.0.0.1:81", false),
+        ("server 10.0.0.1; server 10.0.0.2;", "10.0.0.1", true),
+        (
+            "server 10.0.0.1 down; server 10.0.0.2 backup; server 10.0.0.3;",
+            "10.0.0.3",
+            true,
+        ),
+    ] {
+        let text = format!(
+            "upstream copies {{ {servers} }} server {{ listen 80; server_name a.test; location / {{ mirror /copy; \
+             proxy_pass http://b; }} location = /copy {{ internal; proxy_pass http://copies$request_uri; }} }}"
+        );
+        let import = import(Language::Nginx, "site.conf", &text).unwrap();
+        has(&import, &format!("mirror = \"http://{expected}\""));
+        assert_eq!(has_note(&import, "takes one server"), is_noted, "{:?}", import.notes);
+    }
+    let text = "upstream copies { server unix:/run/copy.sock; } server { listen 80; server_name a.test; location / { mirror \
+                /copy; proxy_pass http://b; } location = /copy { internal; proxy_pass http://copies; } }";
+    has(
+        &import(Language::Nginx, "site.conf", text).unwrap(),
+        "mirror = \"unix:/run/copy.sock\"",
+    );
+}
+
+#[test]
 fn parameters_that_only_some_applications_know_are_passed_on() {
     let app = "location /app/ { fastcgi_pass 127.0.0.1:9000; fastcgi_param modHeadersAvailable true; }";
     has(&translated_nginx(app), "params = { modHeadersAvailable = \"true\" }");
