@@ -97,6 +97,53 @@ fn servers_of_a_group_have_port_80_by_default() {
 }
 
 #[test]
+fn servers_of_a_group_keep_their_roles_for_applications() {
+    for (servers, expected, notes) in [
+        ("server a:1; server b:2;", "[\"a:1\", \"b:2\"]", &[][..]),
+        ("server a:1 weight=5; server b:2 weight=5;", "[\"a:1\", \"b:2\"]", &[]),
+        (
+            "server a:1 weight=5; server b:2;",
+            "[\"a:1\", \"b:2\"]",
+            &["no weights"],
+        ),
+        ("server a:1; server b:2 backup;", "\"a:1\"", &["no backup servers"]),
+        ("server a:1; server b:2 down;", "\"a:1\"", &[]),
+        ("server a:1 down; server b:2 backup;", "\"b:2\"", &[]),
+        ("server a:1 down;", "\"a:1\"", &["every server of the group"]),
+        (
+            "ip_hash; server a:1; server b:2;",
+            "[\"a:1\", \"b:2\"]",
+            &["several servers"],
+        ),
+        (
+            "least_conn; server a:1 max_fails=2 fail_timeout=10s; server b:2;",
+            "{ to = [\"a:1\", \"b:2\"], balance = \"least_conn\", fails = 2, fail_time = \"10s\" }",
+            &[],
+        ),
+        ("server a:1 max_conns=9;", "\"a:1\"", &["no limit of connections"]),
+    ] {
+        for key in ["fastcgi", "uwsgi", "scgi"] {
+            let text = format!(
+                "upstream app {{ {servers} }} server {{ listen 80; server_name a.test; location /app/ {{ {key}_pass app; }} }}"
+            );
+            let import = import(Language::Nginx, "site.conf", &text).unwrap();
+            has(&import, &format!("{key} = {expected}\n"));
+            let of_pass = import.notes.iter().filter(|note| note.directive.contains("_pass"));
+            assert_eq!(of_pass.count(), notes.len(), "{text}: {:?}", import.notes);
+            assert!(
+                notes.iter().all(|note| has_note(&import, note)),
+                "{text}: {:?}",
+                import.notes
+            );
+        }
+    }
+    // PHP takes one address.
+    let text = "upstream app { server a:1 down; server b:2 backup; server c:3; } server { listen 80; root /srv; server_name a.test; \
+                location ~ \\.php$ { fastcgi_pass app; } }";
+    has(&import(Language::Nginx, "site.conf", text).unwrap(), "php = \"c:3\"");
+}
+
+#[test]
 fn a_mirror_is_one_server_of_a_group() {
     for (servers, expected, is_noted) in [
         ("server 10.0.0.1:81;", "10.0.0.1:81", false),
