@@ -178,7 +178,6 @@ fn merge(mut scope: ApacheScope<'_>, patterns: &[String], section: &Directive, s
         if !by_type.is_empty() {
             site.skip(section, "`ExpiresByType` of a folder: write a route with `headers`");
         }
-        expires::settle(&mut settings);
         php::drop_settings(section, &mut settings, site);
     }
     if settings.is_empty() && !decides_access {
