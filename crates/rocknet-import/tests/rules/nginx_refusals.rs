@@ -366,3 +366,18 @@ fn a_return_of_a_location_does_not_apply_after_a_break() {
     let import = translated("location /a/ { if ($arg_x = 1) { break; } return 403; }");
     assert!(is_any_weakened(&import), "{:?}", import.notes);
 }
+
+#[test]
+fn a_file_in_the_folder_of_an_exception_is_refused() {
+    for (file, resolved) in [("", ""), ("$uri/readme.txt", "; resolved = true")] {
+        let import = translated(&format!(
+            "location = /x {{ try_files $uri {file} =404; }} location ~ ^/ {{ return 403; }}"
+        ));
+        assert_eq!(
+            rules(&import),
+            [format!("unless = {{ path = '/x' }}; respond = 403{resolved}")],
+            "{}",
+            import.toml
+        );
+    }
+}
