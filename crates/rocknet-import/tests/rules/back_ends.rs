@@ -297,3 +297,23 @@ fn proxies_of_sections_of_apache_have_the_path_of_the_section() {
         }
     }
 }
+
+#[test]
+fn fields_of_proxies_of_apache_that_differ_have_notes() {
+    let pass = "ProxyPreserveHost On\nProxyPass / http://127.0.0.1:3000/";
+    for (directive, kind, is_removed) in [
+        ("ProxyVia Block", None, true),
+        ("ProxyVia Off", Some(NoteKind::Differs), false),
+        ("ProxyVia On", Some(NoteKind::NotNeeded), false),
+        ("ProxyVia full", Some(NoteKind::NotNeeded), false),
+        ("ProxyBadHeader IsError", Some(NoteKind::NotNeeded), false),
+        ("ProxyBadHeader Ignore", Some(NoteKind::Differs), false),
+        ("ProxyBadHeader StartBody", Some(NoteKind::Differs), false),
+    ] {
+        let import = translated_apache(&format!("{directive}\n{pass}"));
+        let note = import.notes.iter().find(|note| note.directive == directive);
+        assert_eq!(note.map(|note| note.kind), kind, "{:?}", import.notes);
+        let has_field = import.toml.contains("headers = { Via = \"\" }");
+        assert_eq!(has_field, is_removed, "{directive}\n{}", import.toml);
+    }
+}
