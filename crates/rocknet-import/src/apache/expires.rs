@@ -41,8 +41,8 @@ const ENDINGS: [(&str, &[&str]); 28] = [
 /// Directive `ExpiresByType`, with the maximum age of the responses in seconds.
 pub(super) type TypeExpiry = (Directive, u64);
 
-/// Temporary key for the age of `ExpiresDefault`. [`finish`] replaces it after all directives, because a later directive
-/// can add PHP.
+/// Temporary key for the age of `ExpiresDefault`. [`finish`] replaces it after all directives, because a later one can
+/// add PHP.
 const DEFAULT_AGE: &str = "expires";
 
 /// Sets the age of `ExpiresDefault`, in seconds.

@@ -140,8 +140,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // that `restore` adds are those of the server, and replace nothing.
         settings.cancel_inherited_lists(&base, *line);
         restore(settings, &root, &base);
-        // The `deny = "all"` of an expression for every path may be replaced by no list, not even by a restored one. That
-        // of `location /` does not apply to other locations.
+        // No list may replace the `deny = "all"` of an expression for every path, not even a restored list. The
+        // `deny = "all"` of `location /` does not apply to other locations.
         if is_root_locked {
             settings.cancel_inherited_lists(&root, *line);
         }
