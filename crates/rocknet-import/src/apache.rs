@@ -26,6 +26,7 @@ mod redirect;
 mod requirement;
 mod rewrite;
 mod rule_path;
+mod runners;
 mod section;
 mod setting;
 mod test;

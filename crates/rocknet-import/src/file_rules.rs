@@ -46,6 +46,8 @@ struct ServedFiles {
     paths: Vec<String>,
     /// Endings of files with any path, such as `php`.
     endings: Vec<String>,
+    /// True if a path without a slash at its end may lead to a file in the folder of this path, as by `{path}/a.html`.
+    leads_into_folder: bool,
     /// True if a path may lead to a file of any name in the same folder.
     has_any_name: bool,
     /// True if a path may lead to any file.
@@ -90,7 +92,10 @@ impl ServedFiles {
             // `{path}/`: a folder, whose index files `add` collects.
             (false, true, _) if name.is_empty() => {}
             // `{path}/index.php`
-            (false, true, _) => self.names.push(name.to_owned()),
+            (false, true, _) => {
+                self.names.push(name.to_owned());
+                self.leads_into_folder = true;
+            }
             // `{path}.php`
             (false, false, Some((_, ending))) => self.endings.push(ending.to_owned()),
             // `{path}` is the path of the request itself; `{path}_a` is another name in its folder.
@@ -170,8 +175,8 @@ impl ServedFiles {
     /// Returns true if an exception of a rule may apply to a path, but not to the file that the path leads to.
     fn may_except(&self, exceptions: &Value) -> bool {
         // An exception for the path of a single file does not apply to folders, so their index files do not matter.
-        let leads_elsewhere =
-            self.has_any_path || self.has_any_name || !self.paths.is_empty() || !self.endings.is_empty();
+        let leads_to_others = self.has_any_path || self.has_any_name || self.leads_into_folder;
+        let leads_elsewhere = leads_to_others || !self.paths.is_empty() || !self.endings.is_empty();
         let is_file = |pattern: &Value| {
             text_of(pattern).is_some_and(|text| text.starts_with('/') && !text.contains('*') && !text.ends_with('/'))
         };
@@ -309,7 +314,14 @@ mod tests {
     #[test]
     fn exceptions_for_a_file_matter_where_its_path_leads_to_another_name() {
         let exceptions = Value::Table(vec![("path".to_owned(), Value::text("/a"))]);
-        for (template, expected) in [("{path}", false), ("{path}_b", true), ("{path}.b", true), ("/b", true)] {
+        for (template, expected) in [
+            ("{path}", false),
+            ("{path}/", false),
+            ("{path}/b.txt", true),
+            ("{path}_b", true),
+            ("{path}.b", true),
+            ("/b", true),
+        ] {
             let (mut settings, mut files) = (Settings::default(), ServedFiles::default());
             settings.set("try", Value::texts([template]), 1);
             files.add(&settings);

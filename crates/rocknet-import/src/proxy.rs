@@ -75,6 +75,12 @@ impl ProxySettings {
         }
     }
 
+    /// Returns the first server that gets requests while all servers are available; else the first server.
+    pub fn first_active(&self) -> Option<&ProxyServer> {
+        let active = self.servers.iter().find(|server| !server.backup && !server.drain);
+        active.or(self.servers.first())
+    }
+
     /// Returns the value of the key `proxy`.
     pub fn value(&self) -> Value {
         let servers = Value::one_or_list(self.servers.iter().map(ProxyServer::value).collect());

@@ -132,7 +132,7 @@ fn in_folders(folder: &str, ending: &str, anchored: bool) -> Option<PathPatterns
 }
 
 /// Returns the patterns for files called `name` in a folder, and up to six levels below it.
-pub(crate) fn below(folder: &str, name: &str) -> Vec<String> {
+fn below(folder: &str, name: &str) -> Vec<String> {
     (0..MAX_FOLDERS)
         .map(|depth| format!("{folder}/{}{name}", "*/".repeat(depth)))
         .collect()

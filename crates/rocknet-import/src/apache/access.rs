@@ -104,6 +104,9 @@ impl AccessDraft {
         if let Some(allow) = clients.allow {
             settings.set("allow", Value::texts(allow), line);
         }
+        if clients.is_any {
+            settings.set("satisfy", Value::text("any"), line);
+        }
         if !clients.deny.is_empty() {
             settings.set("deny", Value::texts(clients.deny), line);
         }

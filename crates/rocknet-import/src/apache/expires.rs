@@ -2,6 +2,7 @@
 
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
+use crate::file_rules;
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -40,8 +41,8 @@ const ENDINGS: [(&str, &[&str]); 28] = [
 /// Directive `ExpiresByType`, with the maximum age of the responses in seconds.
 pub(super) type TypeExpiry = (Directive, u64);
 
-/// Temporary key for the age of `ExpiresDefault`. For a route, [`settle`] replaces it once the section has been read.
-/// For the site, [`finish`] replaces it after all directives, because a later directive can add PHP.
+/// Temporary key for the age of `ExpiresDefault`. [`finish`] replaces it after all directives, because a later one can
+/// add PHP.
 const DEFAULT_AGE: &str = "expires";
 
 /// Sets the age of `ExpiresDefault`, in seconds.
@@ -49,27 +50,54 @@ pub(super) fn set_default(age: u64, line: usize, settings: &mut Settings) {
     settings.set(DEFAULT_AGE, Value::Text(format!("max-age={age}")), line);
 }
 
-/// Moves the age of `ExpiresDefault` to the field `Cache-Control`, unless `headers` has the field.
-pub(super) fn settle(settings: &mut Settings) {
-    if let Some(age) = settings.remove(DEFAULT_AGE)
-        && !settings.has_entry("headers", "Cache-Control")
-    {
-        settings.set_entry("headers", "Cache-Control", age.value, age.line);
-    }
-}
-
-/// Does the work of [`settle`] for a complete site. If the site has PHP, the age is left out: `headers` also apply to
-/// the pages of scripts, which browsers and caches would keep.
+/// Moves the ages of `ExpiresDefault` to the field `Cache-Control` of the complete site and its routes. Where PHP runs,
+/// the age is left out: `headers` also apply to the pages of scripts, which browsers and caches would keep.
 pub(super) fn finish(site: &mut Site) {
-    if site.settings.has("php")
-        && let Some(age) = site.settings.remove(DEFAULT_AGE)
-    {
-        let directive = Directive::new("ExpiresDefault", Vec::new(), age.line);
+    let mut lines = Vec::new();
+    let site_php = site.settings.get("php").cloned();
+    lines.extend(settle(&mut site.settings, site_php.is_some()));
+    for route in &mut site.routes {
+        let php = route.settings.get("php").or(site_php.as_ref());
+        let has_scripts = php.is_some_and(|php| *php != Value::Flag(false)) && may_match_scripts(&route.pattern);
+        lines.extend(settle(&mut route.settings, has_scripts));
+    }
+    // A section may have several routes.
+    lines.dedup();
+    for line in lines {
+        let directive = Directive::new("ExpiresDefault", Vec::new(), line);
         let message = "browsers would keep the responses of scripts too: write routes for the endings of files, such as \
                        \"*.css\", with `headers`";
         site.skip(&directive, message);
     }
-    settle(&mut site.settings);
+}
+
+/// Moves the age of `ExpiresDefault` to the field `Cache-Control`, unless `headers` has the field. With `has_scripts`,
+/// leaves the age out, and returns its line.
+fn settle(settings: &mut Settings, has_scripts: bool) -> Option<usize> {
+    let age = settings.remove(DEFAULT_AGE)?;
+    if settings.has_entry("headers", "Cache-Control") {
+        return None;
+    }
+    if has_scripts {
+        return Some(age.line);
+    }
+    settings.set_entry("headers", "Cache-Control", age.value, age.line);
+    None
+}
+
+/// Returns true unless the endings of the paths of a pattern show that none is a script of PHP.
+fn may_match_scripts(pattern: &str) -> bool {
+    let is_script = |ending: &str| ending.eq_ignore_ascii_case("php");
+    match pattern.strip_prefix('~') {
+        Some(expression) => {
+            file_rules::endings(expression).is_none_or(|all| all.iter().any(|ending| is_script(ending)))
+        }
+        None => {
+            let name = pattern.rsplit('/').next().unwrap_or(pattern);
+            let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+            ending.is_none_or(|ending| ending.contains('*') || is_script(ending))
+        }
+    }
 }
 
 /// Adds a route for each ending of the media types to a site. The paths of applications, such as `/wiki/Main`, usually

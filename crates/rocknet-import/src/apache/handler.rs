@@ -4,6 +4,8 @@
 //! RockNet runs files named `*.php`. Other files that Apache runs as scripts are refused, because their source would be
 //! sent otherwise.
 
+use std::collections::HashMap;
+
 use crate::condition::{self, Condition, Conditions, escaped};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
@@ -25,11 +27,13 @@ pub(super) enum HandledFiles<'a> {
     /// All files of these patterns, which are folders or the whole site (`/*`).
     Folder(&'a [String]),
     /// Files with certain names.
-    Named(NamedFiles),
+    Named(NamedFiles<'a>),
 }
 
 /// Files of a `<Files>` section.
-pub(super) struct NamedFiles {
+pub(super) struct NamedFiles<'a> {
+    /// The directives of the host that run scripts.
+    runners: &'a ScriptRunners,
     patterns: Vec<String>,
     /// Endings of the names; `None` if they are not known.
     endings: Option<Vec<String>>,
@@ -37,9 +41,9 @@ pub(super) struct NamedFiles {
     is_every_name: bool,
 }
 
-impl NamedFiles {
+impl<'a> NamedFiles<'a> {
     /// Returns the files of an expression for names. `patterns`: patterns of their paths.
-    pub fn new(expression: &str, patterns: Vec<String>) -> NamedFiles {
+    pub fn new(expression: &str, patterns: Vec<String>, runners: &'a ScriptRunners) -> NamedFiles<'a> {
         let starts = ["^.+", "^.*", ".+", ".*", ""];
         let ending = starts.iter().find_map(|start| {
             let rest = expression.strip_prefix(start)?;
@@ -53,6 +57,7 @@ impl NamedFiles {
             found.patterns.iter().map(ending).collect()
         });
         NamedFiles {
+            runners,
             patterns,
             is_every_name: endings.is_some(),
             endings: endings.or_else(|| file_rules::endings(expression)),
@@ -74,8 +79,41 @@ impl NamedFiles {
     }
 
     /// Returns true if every script that RockNet runs is one of the files.
-    fn has_every_script(&self) -> bool {
+    pub fn has_every_script(&self) -> bool {
         self.is_every_name && self.may_be_run()
+    }
+}
+
+/// Directives of a host that run scripts in spite of a `SetHandler` in a `<Files>` section.
+#[derive(Debug, Default)]
+pub(super) struct ScriptRunners {
+    /// Lines of the `SetHandler` directives after which Apache applies another one that runs scripts. The value is true
+    /// if that one runs every script.
+    pub later: HashMap<usize, bool>,
+    /// True if the type or the ending of a file selects PHP, as by `AddHandler`. `SetHandler none` does not end this.
+    pub by_type: bool,
+    /// True if `ProxyPassMatch` passes scripts to PHP. Apache applies no `<Files>` section to these requests.
+    pub by_path: bool,
+}
+
+/// Directive that runs scripts in spite of a `SetHandler`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LaterRunner {
+    None,
+    /// Some scripts are run, or it is not known which.
+    Some,
+    EveryScript,
+}
+
+impl ScriptRunners {
+    /// Returns the directive that has precedence over a `SetHandler` of a `<Files>` section.
+    fn after(&self, directive: &Directive) -> LaterRunner {
+        let is_none = directive.argument(0).eq_ignore_ascii_case("none");
+        match self.later.get(&directive.line) {
+            Some(true) => LaterRunner::EveryScript,
+            None if !self.by_path && !(self.by_type && is_none) => LaterRunner::None,
+            _ => LaterRunner::Some,
+        }
     }
 }
 
@@ -162,11 +200,18 @@ fn stops(directive: &Directive) -> Option<ScriptStop> {
 
 /// Turns PHP off for files.
 fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, site: &mut Site) -> PhpEffect {
-    // Among `<Files>` and `<FilesMatch>` sections, the last `SetHandler` takes effect. This one counts as the last,
-    // because the usual section that enables PHP, `<FilesMatch \.php$>`, comes earlier, in the server configuration.
-    let is_final = matches!(files, HandledFiles::Named(_)) && directive.is("SetHandler");
-    let is_sent = stop == ScriptStop::Sent || is_final && directive.argument(0) != "cgi-script";
+    let later = match files {
+        HandledFiles::Named(files) if directive.is("SetHandler") => Some(files.runners.after(directive)),
+        _ => None,
+    };
+    // Among `<Files>` and `<FilesMatch>` sections, the last `SetHandler` takes effect.
+    let is_final = later == Some(LaterRunner::None);
+    let is_sent = stop == ScriptStop::Sent || is_final && !directive.argument(0).eq_ignore_ascii_case("cgi-script");
     match files {
+        HandledFiles::Named(_) if later == Some(LaterRunner::EveryScript) => {
+            site.unneeded(directive, "a later section runs these scripts by PHP");
+            PhpEffect::Done
+        }
         HandledFiles::Folder(_) if is_sent => {
             sent(directive, site);
             PhpEffect::Set(Value::Flag(false))

@@ -16,6 +16,7 @@ use super::php;
 use super::proxy::ProxyDirectives;
 use super::redirect;
 use super::rewrite::{self, RewriteBlock};
+use super::runners;
 use super::section;
 use super::setting::ApacheScope;
 use super::tls::ApacheTls;
@@ -73,8 +74,10 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
     sections.sort_by_key(|section| section::order(section));
+    let runners = runners::collect(directives, &sections);
     for section in sections {
-        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, context);
+        let outer = (context, &runners);
+        section::translate(section, &mut host.site, &mut proxies, &mut rewrites, outer);
     }
     listeners(block, &tls, &mut host);
     tls.verify_clients(&mut host);

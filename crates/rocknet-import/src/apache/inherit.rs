@@ -1,23 +1,36 @@
 //! Inheritance of access control between sections of Apache. Routes of RockNet inherit access control only from their
 //! site, so the routes of sections get copies of it.
 
-use crate::access::{access_of, covers, note_shadowed};
+use crate::access::{covers, note_shadowed};
 use crate::document::Site;
 use crate::settings::Settings;
 use crate::value::Value;
 
-/// Keys of access control, each with the value by which a route cancels the value of the site. The value of `allow` is
-/// a placeholder for `"all"`, because a constant cannot contain an allocated string; see [`cancelling`].
-const ACCESS: [(&str, Value); 3] = [
+/// Keys of access control, each with the value by which a route cancels the value of the site. The values of `allow`
+/// and `satisfy` are placeholders for `"all"`, because a constant cannot contain an allocated string; see
+/// [`cancelling`].
+const ACCESS: [(&str, Value); 4] = [
     ("allow", Value::Text(String::new())),
     ("deny", Value::List(Vec::new())),
     ("auth", Value::Flag(false)),
+    ("satisfy", Value::Text(String::new())),
 ];
+
+/// Returns the access control of settings.
+fn access_of(settings: &Settings) -> Settings {
+    let mut access = Settings::default();
+    for (key, setting) in settings.in_order() {
+        if ACCESS.iter().any(|(known, _)| *known == key) {
+            access.set(key, setting.value.clone(), setting.line);
+        }
+    }
+    access
+}
 
 /// Returns the value that cancels a key of the site. `value`: the value of the key in [`ACCESS`].
 fn cancelling(key: &str, value: &Value) -> Value {
     match key {
-        "allow" => Value::text("all"),
+        "allow" | "satisfy" => Value::text("all"),
         _ => value.clone(),
     }
 }
@@ -108,14 +121,13 @@ fn covering(site: &Site, pattern: &str) -> Option<usize> {
         .max_by_key(|at| site.routes[*at].pattern.len())
 }
 
-/// Returns the access control of a section. Unless the section denies every client, each key without a value gets the
-/// value that cancels the key of the site.
+/// Returns the access control of a section. Each key without a value gets the value that cancels the key of the site. A
+/// section that denies every client only needs that of `satisfy`.
 fn decided(settings: &Settings, line: usize) -> Settings {
     let mut access = access_of(settings);
-    if !access.is_closed() {
-        for (key, value) in &ACCESS {
-            access.set_default(key, cancelling(key, value), line);
-        }
+    let is_closed = access.is_closed();
+    for (key, value) in ACCESS.iter().filter(|(key, _)| !is_closed || *key == "satisfy") {
+        access.set_default(key, cancelling(key, value), line);
     }
     access
 }

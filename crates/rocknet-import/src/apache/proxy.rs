@@ -193,7 +193,19 @@ fn common(others: &[Directive], site: &mut Site) -> ProxySettings {
                 common.headers.insert((*name).to_owned(), String::new());
             }
             ("proxyrequests", ["Off" | "off"]) => site.unneeded(directive, "RockNet is never a forward proxy"),
+            // An empty value removes the field of the client, and RockNet adds none.
+            ("proxyvia", [word]) if word.eq_ignore_ascii_case("block") => {
+                common.headers.insert("Via".to_owned(), String::new());
+            }
+            ("proxyvia", [word]) if word.eq_ignore_ascii_case("off") => {
+                let message = "RockNet adds `Via` to each request that it forwards: `Via = \"\"` in `headers` of the proxy \
+                               removes it";
+                site.differs(directive, message);
+            }
             ("proxyvia", _) => site.unneeded(directive, "RockNet adds `Via` to each request that it forwards"),
+            ("proxybadheader", [word]) if !word.eq_ignore_ascii_case("iserror") => {
+                site.differs(directive, "a response with an invalid header field becomes 502");
+            }
             ("proxybadheader", _) => {
                 site.unneeded(directive, "a response with an invalid header field becomes 502");
             }

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 
-/// Clients that a condition permits. A client must meet all fields, except as `is_either` says.
+/// Clients that a condition permits. A client must meet all fields, except as `is_either` and `is_any` say.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requirement {
     /// Addresses that are permitted; `None` for every address.
@@ -11,8 +11,10 @@ pub(super) struct Requirement {
     pub deny: Vec<String>,
     /// The directive that requires a user, if any.
     pub user: Option<Directive>,
-    /// True if an allowed address or the user suffices for Apache. The translation requires both, and a note reports
-    /// the difference.
+    /// True if an allowed address or the user suffices for Apache, and `satisfy = "any"` expresses this.
+    pub is_any: bool,
+    /// True if an allowed address or the user suffices for Apache beside another condition. The translation requires
+    /// both, and a note reports the difference.
     pub is_either: bool,
     /// True if every client is denied.
     pub is_denied: bool,
@@ -34,13 +36,17 @@ impl Requirement {
     }
 
     /// Returns the clients that all conditions of a section permit.
-    pub fn all(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
+    pub fn all(mut conditions: Vec<Requirement>, section: &Directive) -> Requirement {
+        conditions.retain(|one| !one.is_open());
+        if conditions.len() == 1 {
+            return conditions.remove(0);
+        }
         let mut all = Requirement::default();
         for one in conditions {
             all.is_denied |= one.is_denied;
             all.deny.extend(one.deny);
             all.user = all.user.or(one.user);
-            all.is_either |= one.is_either;
+            all.is_either |= one.is_either || one.is_any;
             all.unknown = all.unknown.or(one.unknown);
             // The intersection of two lists of networks is not computed, so the section counts as unknown.
             if all.allow.is_some() && one.allow.is_some() && all.allow != one.allow {
@@ -78,7 +84,7 @@ impl Requirement {
     }
 
     /// Returns the clients that at least one of several conditions permits. Each condition must restrict access. Sets
-    /// `is_either` if one names a user and another addresses.
+    /// `is_any` if one names a user and another addresses.
     fn union(conditions: Vec<Requirement>, section: &Directive) -> Requirement {
         let mut union = Requirement::default();
         for one in conditions {
@@ -93,7 +99,7 @@ impl Requirement {
                 union.allow.get_or_insert_default().extend(more);
             }
         }
-        union.is_either = union.user.is_some() && union.allow.is_some();
+        union.is_any = union.user.is_some() && union.allow.is_some();
         union
     }
 

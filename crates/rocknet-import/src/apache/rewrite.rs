@@ -260,8 +260,17 @@ fn has_group_reference(target: &str) -> bool {
 
 /// Returns true if each alternative holds only for paths without a file.
 fn is_about_missing(guard: &[Conditions]) -> bool {
-    let excludes_file =
-        |condition: &Condition| condition.is_negated && condition.keys.iter().any(|(key, _)| *key == "exists");
+    let excludes_file = |condition: &Condition| {
+        // With `exists_at`, the condition is about another path. An exception for `nothing` leaves existing files.
+        let [("exists", value)] = &condition.keys[..] else {
+            return false;
+        };
+        let has = |kind: &str| match value {
+            Value::List(kinds) => kinds.contains(&Value::text(kind)),
+            value => *value == Value::text(kind),
+        };
+        condition.is_negated && has("file") && !has("nothing")
+    };
     !guard.is_empty() && guard.iter().all(|conditions| conditions.iter().any(excludes_file))
 }
 

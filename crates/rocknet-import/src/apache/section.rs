@@ -13,7 +13,7 @@ use super::dot_names::{self, without_dot_names, without_look_ahead};
 use super::expires;
 use super::expression::of_name;
 use super::forwarding::Forwarding;
-use super::handler::{self, HandledFiles, NamedFiles, PhpEffect};
+use super::handler::{self, HandledFiles, NamedFiles, PhpEffect, ScriptRunners};
 use super::inherit;
 use super::limit;
 use super::path::prefix;
@@ -24,13 +24,13 @@ use super::redirect;
 use super::rewrite::{self, RewriteBlock};
 use super::setting::ApacheScope;
 
-/// Translates a section of a host.
+/// Translates a section of a host. `runners`: the directives of the host that run scripts.
 pub(super) fn translate(
     section: &Directive,
     site: &mut Site,
     proxies: &mut ProxyDirectives,
     rewrites: &mut RewriteBlock,
-    context: &ServerContext,
+    (context, runners): (&ServerContext, &ScriptRunners),
 ) {
     let name = section.name.to_ascii_lowercase();
     // `<Files ~ "\.bak$">` and `<FilesMatch "\.bak$">` have an expression.
@@ -70,7 +70,7 @@ pub(super) fn translate(
     let selects = |d: &Directive| handler::runs(d) || d.is("SetHandler") && handler::disables(d);
     if name.starts_with("files") && section.children().iter().any(selects) {
         let expression = name_expression(section).map(|expression| normalized(&expression));
-        let files = NamedFiles::new(&expression.unwrap_or_default(), patterns.unwrap_or_default());
+        let files = NamedFiles::new(&expression.unwrap_or_default(), patterns.unwrap_or_default(), runners);
         let files = HandledFiles::Named(files);
         for directive in section.children() {
             match handler::translate(directive, &files, site) {
@@ -103,7 +103,7 @@ pub(super) fn translate(
     }
     let is_site = patterns.iter().any(|pattern| pattern == "/*");
     let files = match name_expression(section).filter(|_| name.starts_with("files")) {
-        Some(expression) => HandledFiles::Named(NamedFiles::new(&normalized(&expression), patterns.clone())),
+        Some(expression) => HandledFiles::Named(NamedFiles::new(&normalized(&expression), patterns.clone(), runners)),
         None => HandledFiles::Folder(&patterns),
     };
     let mut scope = ApacheScope::new(context);
@@ -148,9 +148,9 @@ pub(super) fn translate(
         } else if directive.block.is_some() && !is_access(directive) {
             if is_site {
                 // A section in one for the whole site applies like a section of the host.
-                translate(directive, site, proxies, rewrites, context);
+                translate(directive, site, proxies, rewrites, (context, runners));
             } else {
-                nested(directive, &patterns, &mut scope, site, proxies.forwarding);
+                nested(directive, &patterns, &mut scope, site, (proxies.forwarding, runners));
             }
         } else {
             scope.read(directive);
@@ -178,7 +178,6 @@ fn merge(mut scope: ApacheScope<'_>, patterns: &[String], section: &Directive, s
         if !by_type.is_empty() {
             site.skip(section, "`ExpiresByType` of a folder: write a route with `headers`");
         }
-        expires::settle(&mut settings);
         php::drop_settings(section, &mut settings, site);
     }
     if settings.is_empty() && !decides_access {
@@ -212,7 +211,7 @@ fn nested(
     folders: &[String],
     scope: &mut ApacheScope<'_>,
     site: &mut Site,
-    forwarding: Forwarding,
+    (forwarding, runners): (Forwarding, &ScriptRunners),
 ) {
     let is_files = directive.is("Files") || directive.is("FilesMatch");
     let children = directive.children();
@@ -232,7 +231,7 @@ fn nested(
         && children.iter().any(|d| handler::runs(d) || handler::disables(d))
     {
         let paths = below(name).filter(|_| prefixes.is_some());
-        let files = HandledFiles::Named(NamedFiles::new(&normalized(name), paths.unwrap_or_default()));
+        let files = HandledFiles::Named(NamedFiles::new(&normalized(name), paths.unwrap_or_default(), runners));
         for child in children {
             match handler::translate(child, &files, site) {
                 PhpEffect::Set(php) => scope.settings.set("php", php, child.line),
@@ -313,7 +312,7 @@ fn refuse_paths(section: &Directive, argument: &str, site: &mut Site, forwarding
 }
 
 /// Returns the expression for the names of a `<Files>` or `<FilesMatch>`; `None` for other forms.
-fn name_expression(section: &Directive) -> Option<String> {
+pub(super) fn name_expression(section: &Directive) -> Option<String> {
     match section.words()[..] {
         ["~", text] => Some(text.to_owned()),
         [text] if section.is("FilesMatch") => Some(text.to_owned()),

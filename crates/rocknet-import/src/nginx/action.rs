@@ -212,7 +212,10 @@ pub(super) fn add(
     let is_whole = patterns.iter().any(|pattern| pattern == "/*");
     let patterns = if is_whole { &[] } else { patterns };
     let mut rules = Vec::new();
-    let exceptions = area.map_or_else(|| Some(Vec::new()), |area| area.exceptions(patterns));
+    let exceptions = area.map_or_else(
+        || Some(Vec::new()),
+        |area| area.exceptions(patterns, refuses_by(action)),
+    );
     for test in tests {
         let mut conditions = Conditions::new();
         if !patterns.is_empty() {

@@ -5,6 +5,7 @@ use rocknet_config::model::RegexPattern;
 use crate::condition::Condition;
 use crate::directive::Directive;
 use crate::document::RuleStage;
+use crate::file_rules;
 use crate::value::Value;
 
 use super::place::{LocationMatch, Locations, is_for_every_script, literal, matched};
@@ -23,6 +24,8 @@ pub(super) struct LocationArea {
     /// Patterns of the locations that take precedence; `None` if there are more than [`MAX_OTHERS`]. Empty if no
     /// directive of the location becomes a rule.
     others: Option<Vec<String>>,
+    /// Expressions of earlier locations for all scripts. Their paths are exceptions only of redirects and rewrites.
+    scripts: Vec<String>,
     pub stage: RuleStage,
 }
 
@@ -35,7 +38,7 @@ impl LocationArea {
             LocationMatch::Prefix { path, .. } => path.as_str(),
             _ => "",
         };
-        let mut others = Vec::new();
+        let (mut others, mut scripts) = (Vec::new(), Vec::new());
         let is_expression = matches!(place, LocationMatch::Expression(..));
         // Directives that become rules. The `deny` of a prefix becomes a setting of its route.
         let acts = |d: &Directive| match d.name.as_str() {
@@ -70,14 +73,17 @@ impl LocationArea {
                 (LocationMatch::Expression(..), LocationMatch::Prefix { path, is_final: true }) => {
                     others.extend(prefix(path));
                 }
-                // Of two expressions that match, nginx uses the first one. An expression for all scripts, such as
-                // `\.php$`, is no exception: it becomes the key `php`, and the rules of this location, such as a
-                // refusal, apply to scripts too. An expression that refuses every request needs no exception, because
-                // its own rule refuses these requests.
+                // Of two expressions that match, nginx uses the first one. An expression that refuses every request
+                // needs no exception, because its own rule refuses these requests.
                 (LocationMatch::Expression(..), LocationMatch::Expression(expression, _))
-                    if is_before && !is_for_every_script(expression) && !is_denied(other) =>
+                    if is_before && !is_denied(other) =>
                 {
-                    others.extend(locations.regexes[at].clone());
+                    // An expression for all scripts, such as `\.php$`, becomes the key `php`. Refusals of this location
+                    // apply to scripts too, which is stricter than nginx.
+                    match is_for_every_script(expression) {
+                        true => scripts.extend(locations.regexes[at].clone()),
+                        false => others.extend(locations.regexes[at].clone()),
+                    }
                 }
                 _ => {}
             }
@@ -86,6 +92,7 @@ impl LocationArea {
         LocationArea {
             patterns: patterns.to_vec(),
             others: Some(others).filter(|others| others.len() <= MAX_OTHERS),
+            scripts,
             stage: match place {
                 LocationMatch::Exact(_) => RuleStage::Exact,
                 LocationMatch::Expression(..) => RuleStage::Expression,
@@ -100,18 +107,23 @@ impl LocationArea {
     }
 
     /// Returns the exceptions for the other locations that can match a path of these patterns; without patterns, for
-    /// all other locations. Returns `None` if there are too many.
-    pub fn exceptions(&self, patterns: &[String]) -> Option<Vec<Condition>> {
+    /// all other locations. `is_refusal`: true for a rule that refuses requests, which also applies to scripts. Returns
+    /// `None` if there are too many.
+    pub fn exceptions(&self, patterns: &[String], is_refusal: bool) -> Option<Vec<Condition>> {
         let is_overlapping =
             |other: &&String| patterns.is_empty() || patterns.iter().any(|pattern| overlaps(pattern, other));
-        let paths: Vec<&String> = self.others.as_ref()?.iter().filter(is_overlapping).collect();
+        let scripts = self.scripts.iter().filter(|script| {
+            !is_refusal && (patterns.is_empty() || patterns.iter().any(|pattern| !ends_differently(pattern, script)))
+        });
+        let others = self.others.as_ref()?.iter().chain(scripts);
+        let paths: Vec<&String> = others.filter(is_overlapping).collect();
         let of_paths = |paths: &[&String]| Condition::new("path", Value::texts(paths.iter().copied())).negated_if(true);
         Some(paths.chunks(MAX_PATTERNS).map(of_paths).collect())
     }
 
     /// Returns true if no other location can match a path of these patterns, or any path if there are no patterns.
     pub fn is_alone(&self, patterns: &[String]) -> bool {
-        self.exceptions(patterns)
+        self.exceptions(patterns, false)
             .is_some_and(|exceptions| exceptions.is_empty())
     }
 
@@ -168,6 +180,23 @@ fn overlaps(left: &str, right: &str) -> bool {
     }
     let (left, right) = (literal(left), literal(right));
     left.starts_with(&right) || right.starts_with(&left)
+}
+
+/// Returns true if the names that two patterns match have different endings, such as `*.css` and `~\.php$`.
+fn ends_differently(left: &str, right: &str) -> bool {
+    let known = |pattern: &str| match pattern.strip_prefix('~') {
+        Some(expression) => file_rules::endings(expression),
+        None => {
+            let (_, ending) = pattern.rsplit_once('.')?;
+            (!ending.contains(['*', '/'])).then(|| vec![ending.to_owned()])
+        }
+    };
+    let (Some(left), Some(right)) = (known(left), known(right)) else {
+        return false;
+    };
+    !left
+        .iter()
+        .any(|ending| right.iter().any(|other| other.eq_ignore_ascii_case(ending)))
 }
 
 /// Returns true if a pattern matches a path, or might match it.

@@ -37,7 +37,7 @@ pub(super) fn refuse(location: &Directive, settings: &Settings, area: &LocationA
     if let Some(allow) = settings.get("allow").filter(|allow| !is_all(allow)) {
         tests.push(vec![clients(allow).negated_if(true)]);
     }
-    if tests.is_empty() || area.exceptions(&area.patterns).is_none() {
+    if tests.is_empty() || area.exceptions(&area.patterns, true).is_none() {
         return false;
     }
     let keys = [("respond", Value::Number(403))];

@@ -28,6 +28,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     let base = site.settings.clone();
     // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
+    // True if an expression for every path has a restriction without a counterpart. nginx prefers it to prefixes.
+    let mut is_root_locked = false;
     let mut routes: Vec<LocationRoute> = Vec::new();
     // Patterns of the earlier `location ~` blocks that restrict access by their routes alone, without a rule. The route
     // of a later block could take precedence over such a route, and so open its paths.
@@ -107,6 +109,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
                 continue;
             }
             if pattern == "/*" {
+                is_root_locked |= settings.is_locked() && matches!(place, LocationMatch::Expression(..));
                 root.merge(settings.clone());
             } else if !settings.is_empty() || !conditional::always_returns(location) {
                 // A location without settings gets a route, too, which cancels the settings of `location /`. It needs
@@ -128,7 +131,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // The lists `allow` and `deny` of `location /` replace both lists of the server. But if the server has a
     // restriction without a counterpart, both levels get `deny = "all"`, and the site stays closed.
     root.cancel_inherited_lists(&base, site.line);
-    restore_scripts(&scripts, &root, &base, site);
+    restore_scripts(&scripts, (&root, is_root_locked), &base, site);
     let mut routes = selected(routes, site);
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
@@ -137,9 +140,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // that `restore` adds are those of the server, and replace nothing.
         settings.cancel_inherited_lists(&base, *line);
         restore(settings, &root, &base);
-        // A locked `root` has `deny = "all"` for a restriction without a counterpart, which no list may replace, not
-        // even a restored one.
-        if root.is_locked() {
+        // No list may replace the `deny = "all"` of an expression for every path, not even a restored list. The
+        // `deny = "all"` of `location /` does not apply to other locations.
+        if is_root_locked {
             settings.cancel_inherited_lists(&root, *line);
         }
     }
@@ -175,8 +178,13 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
 
 /// Restores access control and compression of the server in the route for scripts, because settings of `location /`
 /// become those of the site. `scripts`: locations for PHP, each with true if it may have such a route. `root` and
-/// `base`: as in [`restore`].
-fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Settings, site: &mut Site) {
+/// `base`: as in [`restore`]. `is_root_locked`: true if scripts stay closed like the site.
+fn restore_scripts(
+    scripts: &[(&Directive, bool)],
+    (root, is_root_locked): (&Settings, bool),
+    base: &Settings,
+    site: &mut Site,
+) {
     let mut changed = Settings::default();
     for (key, setting) in root.in_order() {
         if ["allow", "deny", "auth", "satisfy", "compress"].contains(&key) {
@@ -191,7 +199,7 @@ fn restore_scripts(scripts: &[(&Directive, bool)], root: &Settings, base: &Setti
         // The order of these calls is explained in `translate`.
         own.cancel_inherited_lists(base, location.line);
         restore(&mut own, &changed, base);
-        if root.is_locked() {
+        if is_root_locked {
             own.cancel_inherited_lists(root, location.line);
         }
         if own.has_same_values(&known) {

@@ -60,11 +60,11 @@ pub(super) fn translate<'a>(
     for directive in location.children() {
         match directive.name.as_str() {
             "fastcgi_pass" => {
-                if let Some(server) = servers.servers.first() {
+                if let Some(server) = servers.first_active() {
                     site.settings.set("php", Value::text(&server.url), directive.line);
                 }
                 if servers.servers.len() > 1 {
-                    site.differs(directive, "`php` takes one address, the first of the group");
+                    site.differs(directive, "`php` takes one address of the group");
                 }
             }
             "internal" => {

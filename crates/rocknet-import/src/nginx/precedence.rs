@@ -201,8 +201,9 @@ fn overriding(patterns: &[String], locations: &Locations<'_>, includes_denied: b
             let start = literal(pattern);
             let is_prefix = pattern.strip_suffix('*') == Some(&start) && start.ends_with('/');
             let is_exact = !pattern.starts_with('~') && !pattern.contains('*');
-            // The prefix `/a/b/` takes precedence over the pattern `/a/*`, and every prefix over `*.php`.
-            let is_within = path.starts_with(&start);
+            // The prefix `/a/b/` takes precedence over the pattern `/a/*`, and every prefix over `*.php`. It does not
+            // match the exact path `/a`.
+            let is_within = path.starts_with(&start) && !is_exact;
             // The prefix `/a/` takes precedence over the glob `/a/b*`, but not over `/a/b/*` or `/a/b`.
             let is_around = start.starts_with(path) && !is_prefix && !is_exact;
             is_within || is_around

@@ -29,8 +29,8 @@ pub(super) fn translate(
     document: &mut Document,
 ) -> HostDraft {
     let mut flat = nested::flatten(block);
-    mirror::resolve(&mut flat);
-    let mut notes = forward_auth::resolve(&mut flat, &shared.proxy, upstreams);
+    let mut notes = mirror::resolve(&mut flat, upstreams);
+    notes.extend(forward_auth::resolve(&mut flat, &shared.proxy, upstreams));
     let block = &flat;
     let mut host = HostDraft {
         directive: block.text(),

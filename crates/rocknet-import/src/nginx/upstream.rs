@@ -215,7 +215,9 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
                 notes.unneeded(directive, "RockNet selects this itself");
             }
             // `mirror::resolve` has replaced the path of a location by the URL of its `proxy_pass`.
-            ("mirror", [url]) if url.contains("://") => proxy.set("mirror", Value::text(*url)),
+            ("mirror", [url]) if url.contains("://") || url.starts_with("unix:") => {
+                proxy.set("mirror", Value::text(*url))
+            }
             ("mirror", _) => {
                 let message = "the location that it names needs both `internal` and a constant `proxy_pass`: write \
                                `proxy.mirror`";

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{has, has_note, is_any_weakened, is_weakened, rules};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, rules, translated_apache};
 
 fn translated(htaccess: &str) -> Import {
     import(Language::Apache, "/srv/.htaccess", htaccess).unwrap()
@@ -213,6 +213,42 @@ fn a_default_age_does_not_reach_the_responses_of_scripts() {
     }
     let import = translated(&format!("{age}Header set Cache-Control no-store\n"));
     has(&import, "headers.\"Cache-Control\" = \"no-store\"");
+    // Sections of a host, which may run scripts.
+    let php = "<FilesMatch \\.php$>\nSetHandler application/x-httpd-php\n</FilesMatch>";
+    for (host, section, is_kept) in [
+        (php, "Directory /srv/a", false),
+        (php, "Location /a/", false),
+        (php, "LocationMatch ^/a/[0-9]+$", false),
+        (php, "LocationMatch ^/a/.*\\.(css|js)$", true),
+        (php, "FilesMatch \\.css$", true),
+        (php, "Files *.php", false),
+        ("", "Directory /srv/a", true),
+    ] {
+        // PHP may stand after the section.
+        for text in [
+            format!("{host}\n<{section}>\n{age}</X>\n"),
+            format!("<{section}>\n{age}</X>\n{host}\n"),
+        ] {
+            let end = section.split(' ').next().unwrap();
+            let import = translated_apache(&text.replace("</X>", &format!("</{end}>")));
+            assert_eq!(
+                import.toml.contains("Cache-Control\" ="),
+                is_kept,
+                "{text}\n{}",
+                import.toml
+            );
+            let is_noted = has_note(&import, "the responses of scripts too");
+            assert_eq!(is_noted, !is_kept, "{text}\n{:?}", import.notes);
+        }
+    }
+    // PHP of the folder alone, and a folder without PHP.
+    for (handler, is_kept) in [
+        ("SetHandler application/x-httpd-php", false),
+        ("php_flag engine off", true),
+    ] {
+        let import = translated_apache(&format!("<Directory /srv/a>\n{handler}\n{age}</Directory>\n"));
+        assert_eq!(import.toml.contains("Cache-Control\" ="), is_kept, "{}", import.toml);
+    }
 }
 
 #[test]

@@ -97,6 +97,80 @@ fn servers_of_a_group_have_port_80_by_default() {
 }
 
 #[test]
+fn servers_of_a_group_keep_their_roles_for_applications() {
+    for (servers, expected, notes) in [
+        ("server a:1; server b:2;", "[\"a:1\", \"b:2\"]", &[][..]),
+        ("server a:1 weight=5; server b:2 weight=5;", "[\"a:1\", \"b:2\"]", &[]),
+        (
+            "server a:1 weight=5; server b:2;",
+            "[\"a:1\", \"b:2\"]",
+            &["no weights"],
+        ),
+        ("server a:1; server b:2 backup;", "\"a:1\"", &["no backup servers"]),
+        ("server a:1; server b:2 down;", "\"a:1\"", &[]),
+        ("server a:1 down; server b:2 backup;", "\"b:2\"", &[]),
+        ("server a:1 down;", "\"a:1\"", &["every server of the group"]),
+        (
+            "ip_hash; server a:1; server b:2;",
+            "[\"a:1\", \"b:2\"]",
+            &["several servers"],
+        ),
+        (
+            "least_conn; server a:1 max_fails=2 fail_timeout=10s; server b:2;",
+            "{ to = [\"a:1\", \"b:2\"], balance = \"least_conn\", fails = 2, fail_time = \"10s\" }",
+            &[],
+        ),
+        ("server a:1 max_conns=9;", "\"a:1\"", &["no limit of connections"]),
+    ] {
+        for key in ["fastcgi", "uwsgi", "scgi"] {
+            let text = format!(
+                "upstream app {{ {servers} }} server {{ listen 80; server_name a.test; location /app/ {{ {key}_pass app; }} }}"
+            );
+            let import = import(Language::Nginx, "site.conf", &text).unwrap();
+            has(&import, &format!("{key} = {expected}\n"));
+            let of_pass = import.notes.iter().filter(|note| note.directive.contains("_pass"));
+            assert_eq!(of_pass.count(), notes.len(), "{text}: {:?}", import.notes);
+            assert!(
+                notes.iter().all(|note| has_note(&import, note)),
+                "{text}: {:?}",
+                import.notes
+            );
+        }
+    }
+    // PHP takes one address.
+    let text = "upstream app { server a:1 down; server b:2 backup; server c:3; } server { listen 80; root /srv; server_name a.test; \
+                location ~ \\.php$ { fastcgi_pass app; } }";
+    has(&import(Language::Nginx, "site.conf", text).unwrap(), "php = \"c:3\"");
+}
+
+#[test]
+fn a_mirror_is_one_server_of_a_group() {
+    for (servers, expected, is_noted) in [
+        ("server 10.0.0.1:81;", "10.0.0.1:81", false),
+        ("server 10.0.0.1; server 10.0.0.2;", "10.0.0.1", true),
+        (
+            "server 10.0.0.1 down; server 10.0.0.2 backup; server 10.0.0.3;",
+            "10.0.0.3",
+            true,
+        ),
+    ] {
+        let text = format!(
+            "upstream copies {{ {servers} }} server {{ listen 80; server_name a.test; location / {{ mirror /copy; \
+             proxy_pass http://b; }} location = /copy {{ internal; proxy_pass http://copies$request_uri; }} }}"
+        );
+        let import = import(Language::Nginx, "site.conf", &text).unwrap();
+        has(&import, &format!("mirror = \"http://{expected}\""));
+        assert_eq!(has_note(&import, "takes one server"), is_noted, "{:?}", import.notes);
+    }
+    let text = "upstream copies { server unix:/run/copy.sock; } server { listen 80; server_name a.test; location / { mirror \
+                /copy; proxy_pass http://b; } location = /copy { internal; proxy_pass http://copies; } }";
+    has(
+        &import(Language::Nginx, "site.conf", text).unwrap(),
+        "mirror = \"unix:/run/copy.sock\"",
+    );
+}
+
+#[test]
 fn parameters_that_only_some_applications_know_are_passed_on() {
     let app = "location /app/ { fastcgi_pass 127.0.0.1:9000; fastcgi_param modHeadersAvailable true; }";
     has(&translated_nginx(app), "params = { modHeadersAvailable = \"true\" }");
@@ -221,5 +295,25 @@ fn proxies_of_sections_of_apache_have_the_path_of_the_section() {
                 "{host}: {found:?}"
             );
         }
+    }
+}
+
+#[test]
+fn fields_of_proxies_of_apache_that_differ_have_notes() {
+    let pass = "ProxyPreserveHost On\nProxyPass / http://127.0.0.1:3000/";
+    for (directive, kind, is_removed) in [
+        ("ProxyVia Block", None, true),
+        ("ProxyVia Off", Some(NoteKind::Differs), false),
+        ("ProxyVia On", Some(NoteKind::NotNeeded), false),
+        ("ProxyVia full", Some(NoteKind::NotNeeded), false),
+        ("ProxyBadHeader IsError", Some(NoteKind::NotNeeded), false),
+        ("ProxyBadHeader Ignore", Some(NoteKind::Differs), false),
+        ("ProxyBadHeader StartBody", Some(NoteKind::Differs), false),
+    ] {
+        let import = translated_apache(&format!("{directive}\n{pass}"));
+        let note = import.notes.iter().find(|note| note.directive == directive);
+        assert_eq!(note.map(|note| note.kind), kind, "{:?}", import.notes);
+        let has_field = import.toml.contains("headers = { Via = \"\" }");
+        assert_eq!(has_field, is_removed, "{directive}\n{}", import.toml);
     }
 }

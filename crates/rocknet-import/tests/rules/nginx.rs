@@ -308,3 +308,38 @@ fn files_in_a_block_of_types_are_no_types() {
     let is_noted = |note: &Note| note.directive == "include more.types" && note.message.contains("was not read");
     assert!(import.notes.iter().any(is_noted), "{:?}", import.notes);
 }
+
+#[test]
+fn scripts_of_an_earlier_location_are_not_redirected() {
+    let php = "location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }";
+    let unless = "unless = { path = '~\\\\.php$' }";
+    for (location, expected) in [
+        (
+            "location ~ ^/old/ { return 301 /new/; }",
+            vec![format!("path = '/old/*'; {unless}; redirect = '/new/'; status = 301")],
+        ),
+        (
+            "location ~ ^/old/[0-9]+ { rewrite ^ /new/ break; }",
+            vec![format!("path = '~^/old/[0-9]+'; {unless}; rewrite = '/new/'")],
+        ),
+        (
+            "location ~ ^/old/[0-9]+ { if ($arg_x = 1) { return 301 /new/; } }",
+            vec![format!(
+                "path = '~^/old/[0-9]+'; query = {{ x = '~^1$' }}; {unless}; redirect = '/new/'; status = 301"
+            )],
+        ),
+        // No script has such a name.
+        ("location ~ ^/a/.*\\.(css|js)$ { return 301 /new/; }", vec![]),
+        // Refusals apply to scripts too.
+        (
+            "location ~ ^/old/[0-9]+ { return 403; }",
+            vec!["path = '~^/old/[0-9]+'; respond = 403; resolved = true".to_owned()],
+        ),
+    ] {
+        let import = translated(&format!("{php} {location}"));
+        assert_eq!(rules(&import), expected, "{location}\n{}", import.toml);
+        // nginx uses the first expression that matches.
+        let import = translated(&format!("{location} {php}"));
+        assert!(!import.toml.contains("unless"), "{location}\n{}", import.toml);
+    }
+}

@@ -215,6 +215,55 @@ fn lists_of_a_level_replace_those_of_the_outer_one() {
 }
 
 #[test]
+fn a_closed_location_for_other_paths_closes_no_other_location() {
+    // Directives of the server, of `location /` and of another location, and the access control of the latter.
+    for (server, root, inner, expected) in [
+        ("", "auth_jwt x;", "expires 1d;", &["deny = []"][..]),
+        (
+            "",
+            "auth_jwt x;",
+            "allow 10.0.0.0/8; deny all;",
+            &["allow = \"10.0.0.0/8\"", "deny = []"],
+        ),
+        ("", "proxy_pass http://$up;", "expires 1d;", &["deny = []"]),
+        ("deny 10.0.0.1;", "auth_jwt x;", "expires 1d;", &["deny = \"10.0.0.1\""]),
+        (
+            "allow 10.0.0.0/8; deny all;",
+            "auth_jwt x;",
+            "expires 1d;",
+            &["allow = \"10.0.0.0/8\"", "deny = []"],
+        ),
+        ("", "auth_jwt x;", "auth_jwt x; allow all;", &["deny = \"all\""]),
+        // The restriction of the server applies to each location.
+        ("auth_jwt x;", "expires 1d;", "allow all;", &["deny = \"all\""]),
+        ("auth_jwt x;", "auth_jwt x;", "allow all;", &["deny = \"all\""]),
+        ("auth_jwt x;", "allow all;", "expires 1d;", &[]),
+    ] {
+        let text = format!("{server} location / {{ {root} }} location /x/ {{ {inner} }}");
+        let import = translated_nginx(&text);
+        assert_eq!(access_of(&import, "[site.\"a.test\"]"), ["deny = \"all\""], "{text}");
+        assert_eq!(
+            access_of(&import, "route.\"/x/*\"]"),
+            expected,
+            "{text}\n{}",
+            import.toml
+        );
+    }
+    // nginx prefers an expression to prefixes.
+    let import = translated_nginx("location ~ ^/ { auth_jwt x; } location /x/ { expires 1d; }");
+    assert_eq!(
+        access_of(&import, "[site.\"a.test\"]"),
+        ["deny = \"all\""],
+        "{}",
+        import.toml
+    );
+    assert!(!import.toml.contains("deny = []"), "{}", import.toml);
+    // Scripts have their own location, too.
+    let import = translated_nginx("location / { auth_jwt x; } location ~ \\.php$ { fastcgi_pass unix:/php; }");
+    assert_eq!(access_of(&import, "route.\"*.php\"]"), ["deny = []"], "{}", import.toml);
+}
+
+#[test]
 fn scripts_have_the_access_control_of_their_server() {
     let auth = "auth_basic x; auth_basic_user_file /u;";
     let auth_key = "auth = { realm = \"x\", file = \"/u\" }";

@@ -366,3 +366,53 @@ fn a_return_of_a_location_does_not_apply_after_a_break() {
     let import = translated("location /a/ { if ($arg_x = 1) { break; } return 403; }");
     assert!(is_any_weakened(&import), "{:?}", import.notes);
 }
+
+#[test]
+fn a_file_in_the_folder_of_an_exception_is_refused() {
+    for (file, resolved) in [("", ""), ("$uri/readme.txt", "; resolved = true")] {
+        let import = translated(&format!(
+            "location = /x {{ try_files $uri {file} =404; }} location ~ ^/ {{ return 403; }}"
+        ));
+        assert_eq!(
+            rules(&import),
+            [format!("unless = {{ path = '/x' }}; respond = 403{resolved}")],
+            "{}",
+            import.toml
+        );
+    }
+}
+
+#[test]
+fn a_longer_prefix_does_not_override_an_exact_path() {
+    let restricted = "{ allow 10.0.0.0/8; deny all; }";
+    for (expression, prefix, is_overridden) in [
+        ("^/a$", "/a/b/", false),
+        ("^/a$", "/ab/", false),
+        ("^/a$", "/a", false),
+        ("^/(a|b)$", "/b/c/", false),
+        ("^/a/", "/a/b/", true),
+        ("\\.pdf$", "/a/b/", true),
+    ] {
+        let import = translated(&format!(
+            "location ~ {expression} {restricted} location {prefix} {{ expires 1d; }}"
+        ));
+        // A rule refuses the other clients where the route of the prefix takes precedence.
+        assert_eq!(
+            !rules(&import).is_empty(),
+            is_overridden,
+            "{expression} {prefix}\n{}",
+            import.toml
+        );
+        has(&import, "allow = \"10.0.0.0/8\"");
+        let import = translated(&format!(
+            "location ~ {expression} {{ auth_basic x; auth_basic_user_file /u; }} location {prefix} {{ expires 1d; }}"
+        ));
+        assert_eq!(
+            is_any_weakened(&import),
+            is_overridden,
+            "{expression} {prefix}: {:?}",
+            import.notes
+        );
+        has(&import, "auth = { realm = \"x\", file = \"/u\" }");
+    }
+}

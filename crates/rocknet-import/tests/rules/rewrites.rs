@@ -60,7 +60,7 @@ fn a_proxy_that_drops_the_query_gets_a_note() {
         let import = translated_apache(&format!(
             "RewriteEngine On\nRewriteRule ^/app/(.*)$ http://127.0.0.1:3000/$1{end}"
         ));
-        has(&import, "to = \"http://127.0.0.1:3000\"");
+        has(&import, "proxy = { to = \"http://127.0.0.1:3000\", strip = \"/app\" }");
         assert_eq!(
             has_note(&import, "query of the request is forwarded"),
             is_noted,
@@ -196,4 +196,38 @@ fn an_exception_does_not_match_in_the_base_of_its_folder() {
         "{}",
         import.toml
     );
+}
+
+#[test]
+fn an_exception_for_missing_files_is_none_for_existing_ones() {
+    let front = "RewriteRule ^ /index.php [L]";
+    let rewrite = |exists: &str| {
+        vec![format!(
+            "unless = {{ exists = {exists} }}; rewrite = '/index.php'; last = true"
+        )]
+    };
+    for (conditions, expected, is_fallback) in [
+        ("%{DOCUMENT_ROOT}%{REQUEST_URI} -f", vec![], true),
+        ("%{REQUEST_FILENAME} !-f", rewrite("['folder', 'nothing']"), false),
+        ("%{REQUEST_FILENAME} !-d", rewrite("['file', 'nothing']"), false),
+        // Apache rewrites the paths of existing files, too.
+        ("%{DOCUMENT_ROOT}%{REQUEST_URI} -d", rewrite("'folder'"), false),
+    ] {
+        let host = format!("RewriteEngine On\nRewriteCond {conditions}\nRewriteRule ^ - [L]\n{front}");
+        let import = translated_apache(&host);
+        assert_eq!(rules(&import), expected, "{conditions}\n{}", import.toml);
+        assert_eq!(
+            import.toml.contains("fallback = \"/index.php\""),
+            is_fallback,
+            "{}",
+            import.toml
+        );
+        let is_noted = has_note(&import, "existing files are served first");
+        assert_eq!(is_noted, !conditions.contains('!'), "{conditions}: {:?}", import.notes);
+    }
+    // The file at another path says nothing about the requested one.
+    let import = translated_apache(&format!(
+        "RewriteEngine On\nRewriteCond %{{DOCUMENT_ROOT}}%{{REQUEST_URI}}.html -f\nRewriteRule ^ - [L]\n{front}"
+    ));
+    assert!(!import.toml.contains("fallback = \"/index.php\""), "{}", import.toml);
 }

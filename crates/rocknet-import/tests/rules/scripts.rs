@@ -160,6 +160,71 @@ fn scripts_that_apache_may_run_are_not_sent() {
 }
 
 #[test]
+fn scripts_that_a_later_section_runs_are_not_sent() {
+    let php = "<FilesMatch \\.php$>\nSetHandler application/x-httpd-php\n</FilesMatch>";
+    let shown = "<Files shown.php>\nSetHandler none\n</Files>";
+    let refused = "path = '*/shown.php'; respond = 403; resolved = true";
+    let (sent, run) = ("\"*/shown.php\"]\nphp = false", "a later section runs these scripts");
+    for (directives, rule, is_sent, is_run) in [
+        (format!("{php}\n{shown}"), None, true, false),
+        (format!("{shown}\n{php}"), None, false, true),
+        (format!("{shown}\n{php}\n{shown}"), None, true, true),
+        // The last directive may run the script, or another one.
+        (
+            format!("{shown}\n<FilesMatch \"^s.*\\.php$\">\nSetHandler application/x-httpd-php\n</FilesMatch>"),
+            Some(refused),
+            false,
+            false,
+        ),
+        (
+            format!("{shown}\n<Location />\nSetHandler application/x-httpd-php\n</Location>"),
+            Some(refused),
+            false,
+            false,
+        ),
+        // Apache applies a section inside a folder after those of the host.
+        (
+            format!("<Directory /srv/a>\n{php}\n</Directory>\n{shown}"),
+            Some(refused),
+            false,
+            false,
+        ),
+        // `none` ends the effect of `SetHandler`, not that of `AddHandler`.
+        (
+            format!("AddHandler application/x-httpd-php .php\n{shown}"),
+            Some(refused),
+            false,
+            false,
+        ),
+        (
+            format!(
+                "AddHandler application/x-httpd-php .php\n{}",
+                shown.replace("none", "default-handler")
+            ),
+            None,
+            true,
+            false,
+        ),
+        (
+            format!(
+                "ProxyPassMatch ^/(.*\\.php)$ fcgi://127.0.0.1:9000/srv/$1\n{}",
+                shown.replace("none", "text/plain")
+            ),
+            Some(refused),
+            false,
+            false,
+        ),
+    ] {
+        let import = translated(&directives);
+        assert_eq!(import.toml.contains(sent), is_sent, "{directives}\n{}", import.toml);
+        assert_eq!(has_note(&import, run), is_run, "{directives}: {:?}", import.notes);
+        let is_refused = |rule: &&str| rules(&import).iter().any(|found| found == rule);
+        assert_eq!(rule.filter(is_refused), rule, "{directives}\n{}", import.toml);
+        assert!(!is_any_weakened(&import), "{directives}: {:?}", import.notes);
+    }
+}
+
+#[test]
 fn sections_without_a_counterpart_that_run_scripts_are_marked() {
     let section = "<If \"%{HTTP_HOST} == 'a'\">\nSetHandler application/x-httpd-php\n</If>";
     let import = translated(section);

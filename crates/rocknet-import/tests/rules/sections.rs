@@ -118,29 +118,92 @@ fn sections_replace_settings_of_their_host() {
 }
 
 #[test]
-fn only_an_address_or_a_user_has_a_note_that_both_are_needed() {
+fn an_address_or_a_user_suffices_where_apache_requires_one_of_them() {
     let (address, user) = ("Require ip 10.0.0.0/8", "Require valid-user");
-    for (access, differs) in [
-        (format!("{address}\n{user}"), true),
-        (format!("<RequireAny>\n{address}\n{user}\n</RequireAny>"), true),
-        (format!("<RequireAll>\n{address}\n{user}\n</RequireAll>"), false),
+    for (access, is_any, differs) in [
+        (format!("{address}\n{user}"), true, false),
+        (format!("<RequireAny>\n{address}\n{user}\n</RequireAny>"), true, false),
+        (
+            format!("<RequireAll>\nRequire all granted\n<RequireAny>\n{address}\n{user}\n</RequireAny>\n</RequireAll>"),
+            true,
+            false,
+        ),
+        (
+            format!("Order deny,allow\nAllow from all\n{address}\n{user}"),
+            true,
+            false,
+        ),
+        (format!("<RequireAll>\n{address}\n{user}\n</RequireAll>"), false, false),
+        // With `satisfy = "any"`, a denied client could log in.
         (
             format!(
                 "<RequireAll>\n<RequireAny>\n{address}\n{user}\n</RequireAny>\nRequire not ip 10.0.0.1\n</RequireAll>"
             ),
+            false,
+            true,
+        ),
+        (
+            format!("<RequireAll>\n<RequireAny>\n{address}\n{user}\n</RequireAny>\n{address}\n</RequireAll>"),
+            false,
+            true,
+        ),
+        (
+            format!("<RequireAll>\n<RequireAny>\n{address}\n{user}\n</RequireAny>\n{user}\n</RequireAll>"),
+            false,
             true,
         ),
         (
             format!("Order deny,allow\nDeny from all\nAllow from 10.0.0.0/8\n{user}"),
+            false,
             false,
         ),
     ] {
         let import = translated_apache(&format!("<Location />\nAuthUserFile /u\n{access}\n</Location>"));
         has(&import, "allow = \"10.0.0.0/8\"\n");
         has(&import, "auth = { file = \"/u\" }\n");
+        assert_eq!(
+            import.toml.contains("satisfy = \"any\""),
+            is_any,
+            "{access}\n{}",
+            import.toml
+        );
         let message = "requires both an allowed address and a user";
         assert_eq!(has_note(&import, message), differs, "{access}: {:?}", import.notes);
     }
+}
+
+#[test]
+fn a_section_does_not_inherit_that_one_condition_suffices() {
+    let either = "AuthUserFile /u\nRequire ip 10.0.0.0/8\nRequire valid-user";
+    let both = format!("<RequireAll>\n{either}\n</RequireAll>").replace("AuthUserFile /u\n", "");
+    let deny = "allow = \"all\"\ndeny = \"all\"\nsatisfy = \"all\"";
+    // Directives of the section for `/a/`, and the access control of its route.
+    for (section, expected) in [
+        (
+            format!("AuthUserFile /u\n{both}"),
+            "allow = \"10.0.0.0/8\"\nauth = { file = \"/u\" }\nsatisfy = \"all\"",
+        ),
+        ("Require all denied".to_owned(), deny),
+        ("Require host b.test".to_owned(), deny),
+        ("Options Indexes".to_owned(), "browse = true"),
+        (
+            either.to_owned(),
+            "allow = \"10.0.0.0/8\"\nauth = { file = \"/u\" }\nsatisfy = \"any\"",
+        ),
+    ] {
+        let import = translated_apache(&format!(
+            "<Directory /srv>\n{either}\n</Directory>\n<Directory /srv/a>\n{section}\n</Directory>"
+        ));
+        let (site, route) = import.toml.split_once("route.\"/a/*\"]\n").unwrap();
+        assert!(site.contains("satisfy = \"any\""), "{site}");
+        assert_eq!(route.trim_end(), expected, "{section}\n{}", import.toml);
+    }
+    // A folder inside another one has its access control.
+    let import = translated_apache(&format!(
+        "<Directory /srv/a>\n{either}\n</Directory>\n<Directory /srv/a/b>\nOptions Indexes\n</Directory>"
+    ));
+    let (_, route) = import.toml.split_once("route.\"/a/b/*\"]\n").unwrap();
+    assert!(route.contains("satisfy = \"any\""), "{}", import.toml);
 }
 
 #[test]

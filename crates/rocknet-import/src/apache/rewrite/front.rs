@@ -1,5 +1,6 @@
 //! Translates front controllers, and rules with the target `-`, which change no path.
 
+use crate::directive::Directive;
 use crate::document::Notes;
 use crate::hosts::HostDraft;
 use crate::value::Value;
@@ -53,8 +54,9 @@ pub(super) fn pass_through(
         return false;
     };
     guard.exclude(&excluded, flags.ends_all);
-    // All conditions of the rule concern files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
-    let is_for_files = !rule.conditions.is_empty() && rule.conditions.iter().all(is_about_files);
+    // All conditions of the rule require files, as `RewriteCond %{REQUEST_FILENAME} -f` does.
+    let requires_file = |condition: &Directive| is_about_files(condition) && !condition.argument(1).starts_with('!');
+    let is_for_files = !rule.conditions.is_empty() && rule.conditions.iter().all(requires_file);
     if is_for_files {
         host.site.unneeded(
             directive,

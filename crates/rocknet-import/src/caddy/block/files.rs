@@ -1,9 +1,9 @@
 //! Files of a Caddy site: the places that serve them, and hidden names.
 
+use crate::condition::escaped;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::file_rules;
-use crate::regex;
 use crate::settings::Settings;
 use crate::value::Value;
 
@@ -68,11 +68,9 @@ pub(super) fn hide(directive: &Directive, names: &[&str], patterns: &[String], s
             } else {
                 format!("*/{name}")
             });
-            // The name may be that of a folder, whose files are then hidden, too. For a name with `*`, these patterns
-            // would have more `*` than RockNet permits.
-            if !name.contains('*') {
-                paths.extend(regex::below(&format!("*/{name}"), "*"));
-            }
+            // The name may be that of a folder, whose files are then hidden, too. Only an expression matches them in
+            // folders of any depth, because the last `*` of `*/name/*` matches no slash.
+            paths.push(format!("~/{}/", escaped(name).replace("\\*", "[^/]*")));
         }
     }
     if paths.is_empty() {

@@ -5,6 +5,8 @@ use super::super::upstream::{self, Upstreams};
 use super::{ConfigLevel, NamedAccess, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
+use crate::note::Note;
+use crate::proxy::ProxySettings;
 use crate::value::Value;
 
 impl<'a> Scope<'a> {
@@ -88,8 +90,8 @@ impl<'a> Scope<'a> {
                 }
                 // A `server` in an `upstream` block has port 80 by default. Any other address needs a port in nginx, so
                 // a name without one is that of a block in a file that was not read. It becomes a host with port 9000.
-                let (addresses, default_port): (Vec<String>, u16) = match upstreams.get(address) {
-                    Some(group) => (group.servers.iter().map(|server| server.url.clone()).collect(), 80),
+                let (addresses, default_port) = match upstreams.get(address) {
+                    Some(group) => (addresses(group, directive, &mut self.notes), 80),
                     None => (vec![address.to_owned()], 9000),
                 };
                 // `unix:/…` contains a colon, too, and has no port.
@@ -98,13 +100,65 @@ impl<'a> Scope<'a> {
                     false => format!("{address}:{default_port}"),
                 });
                 let to = Value::texts(addresses);
+                let mut entries = Vec::new();
                 let params = params::entries(&self.inherited_params(), name);
-                let value = match params.is_empty() {
+                if !params.is_empty() {
+                    entries.push(("params".to_owned(), Value::Table(params)));
+                }
+                if let Some(group) = upstreams.get(address) {
+                    entries.extend(group_keys(group, directive, &mut self.notes));
+                }
+                let value = match entries.is_empty() {
                     true => to,
-                    false => Value::Table(vec![("to".to_owned(), to), ("params".to_owned(), Value::Table(params))]),
+                    false => Value::Table([vec![("to".to_owned(), to)], entries].concat()),
                 };
                 self.settings.set(key, value, line);
             }
         }
     }
+}
+
+/// Returns the addresses of an application for the servers of a group. Notes the parameters without a counterpart.
+fn addresses(group: &ProxySettings, directive: &Directive, notes: &mut Vec<Note>) -> Vec<String> {
+    let active: Vec<_> = group.servers.iter().filter(|server| !server.drain).collect();
+    let (backups, main): (Vec<_>, Vec<_>) = active.iter().copied().partition(|server| server.backup);
+    if !backups.is_empty() && !main.is_empty() {
+        let message = "applications have no backup servers, so those of the group are left out";
+        notes.differs(directive, message);
+    }
+    // Without a server in use, nginx responds with 502. The addresses stay, because files would be sent without them.
+    let used = [main, backups, group.servers.iter().collect()];
+    let used = used.into_iter().find(|servers| !servers.is_empty()).unwrap_or_default();
+    if used.iter().all(|server| server.drain) && !used.is_empty() {
+        notes.differs(directive, "every server of the group is `down`, and gets requests");
+    }
+    if used
+        .iter()
+        .any(|server| Some(server.weight) != used.first().map(|first| first.weight))
+    {
+        notes.differs(
+            directive,
+            "applications have no weights: the servers of the group share the requests equally",
+        );
+    }
+    used.into_iter().map(|server| server.url.clone()).collect()
+}
+
+/// Returns the keys of a group that an application also has. Notes the others.
+fn group_keys(group: &ProxySettings, directive: &Directive, notes: &mut Vec<Note>) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (key, value) in &group.keys {
+        match (*key, value) {
+            // RockNet's default for applications distributes requests evenly, too.
+            ("balance", Value::Text(policy)) if policy == "round_robin" || policy == "random_two" => {}
+            ("balance", Value::Text(policy)) if policy != "least_conn" => {
+                let message = "applications have no such `balance`, so requests of a client may go to several servers";
+                notes.differs(directive, message);
+            }
+            ("balance" | "fails" | "fail_time", value) => found.push(((*key).to_owned(), value.clone())),
+            ("connections", _) => notes.skip(directive, "applications have no limit of connections"),
+            _ => {}
+        }
+    }
+    found
 }
