@@ -50,6 +50,8 @@ pub(crate) struct Site {
     pub notes: Vec<Note>,
     /// Stage of the rules that [`Site::rule`] adds. A translation sets it before it adds rules.
     pub stage: RuleStage,
+    /// True if a rewrite to a script of PHP was not translated.
+    pub rewrites_to_script: bool,
     /// Indices of the routes by pattern.
     by_pattern: HashMap<String, usize>,
 }

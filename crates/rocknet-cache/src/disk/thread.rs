@@ -196,10 +196,12 @@ impl<'s> Writer<'s> {
         // If changes are lost, or cannot be applied because the server stops, the log is emptied. Otherwise, this
         // process or the next one would use responses without these changes.
         while log.early.are_lost || shared.is_closing() && !log.early.is_empty() {
-            log.early = EarlyChanges::default();
             drop(log);
             self.clear()?;
             log = shared.log();
+            // Only now, so that the next attempt also empties the log if this one failed. The changes of the meantime
+            // concern no response, because none is left.
+            log.early = EarlyChanges::default();
         }
         if shared.is_closing() {
             return Ok(());

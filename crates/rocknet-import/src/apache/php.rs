@@ -5,6 +5,11 @@ use crate::document::{Notes, Site};
 use crate::settings::Settings;
 use crate::value::Value;
 
+/// Returns true if the target of a rewrite, such as `/index.php?q=$1`, is a script of PHP.
+pub(super) fn is_script(target: &str) -> bool {
+    target.split('?').next().is_some_and(|path| path.ends_with(".php"))
+}
+
 /// Completes the settings of PHP. Turns PHP on if `fallback`, `index` or the target of a rewrite names a script. Where
 /// PHP is on and no `fallback` is set, sets `fallback = false`: RockNet's default there is `/index.php`, and Apache has
 /// none.
@@ -25,10 +30,13 @@ pub(super) fn finish(site: &mut Site) {
             .iter()
             .find(|(key, _)| *key == "rewrite")
             .map(|(_, value)| value);
-        matches!(target, Some(Value::Text(to)) if to.split('?').next().is_some_and(|path| path.ends_with(".php")))
+        matches!(target, Some(Value::Text(to)) if is_script(to))
     });
     if !site.settings.has("php")
-        && (is_rewritten || needs("fallback", &site.settings) || needs("index", &site.settings))
+        && (is_rewritten
+            || site.rewrites_to_script
+            || needs("fallback", &site.settings)
+            || needs("index", &site.settings))
     {
         site.settings.set("php", Value::text("auto"), line);
         let directive = Directive::new("index.php", Vec::new(), line);

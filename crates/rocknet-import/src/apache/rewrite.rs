@@ -12,10 +12,12 @@ use crate::value::Value;
 
 use self::block::{RewriteRule, is_about_files};
 use self::front::{front, pass_through};
+use super::accuracy::OF_FILES;
 use super::flags::RewriteFlags;
 use super::forwarding::Forwarding;
 use super::guard::Guard;
 use super::https_redirect;
+use super::php::is_script;
 use super::proxy::ProxyDirectives;
 use super::rule_path::RulePath;
 use super::test;
@@ -62,6 +64,8 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
             && flags.unsupported.is_none()
             && translate_rule(rule, &flags, &block.base, &mut guard, host, proxies, precedes_refusal);
         if !is_translated {
+            // The site has scripts, although nothing else of the translation may show it.
+            host.site.rewrites_to_script |= is_script(rule.directive.argument(1));
             skip(rule, &flags, is_dependent, host);
         }
     }
@@ -147,8 +151,12 @@ fn translate_rule(
     }
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
     let difference = found.visible_difference();
-    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow.
-    if is_rewrite && precedes_refusal && !found.accuracy.has_only() {
+    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder,
+    // `OF_FILES` adds only paths after the name of a script, and names with a leading dot, which are not served.
+    let is_wider = found
+        .difference
+        .is_some_and(|difference| difference != OF_FILES || !rule.is_in_folder);
+    if is_rewrite && precedes_refusal && is_wider && !found.accuracy.has_only() {
         return false;
     }
     let tests = both(&guard.alternatives, &found.alternatives);
@@ -163,10 +171,11 @@ fn translate_rule(
     let (patterns, target) = (found.patterns, found.target);
     let discards_query = flags.discards_query || directive.argument(1).ends_with('?');
     if flags.is_proxy {
-        if discards_query {
+        let is_added = is_always && forward(directive, &patterns, &target, proxies);
+        if is_added && discards_query {
             host.site.differs(directive, "the query of the request is forwarded");
         }
-        return is_always && forward(directive, &patterns, &target, proxies);
+        return is_added;
     }
     let is_redirect = flags.redirect.is_some() || target.contains("://");
     let has_query = target.contains('?');

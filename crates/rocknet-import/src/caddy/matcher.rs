@@ -341,7 +341,7 @@ mod tests {
         check(" not path /a* */x/*", None);
         // Every path is one of these paths.
         check(" path /a /*\n method GET", Some("{ method = 'GET' }"));
-        // The lines must match together.
+        // No key expresses these lines.
         check(" path /a*\n path_regexp ^/[a-c]+$", None);
         check(" header X-A b\n header X-A c", None);
     }

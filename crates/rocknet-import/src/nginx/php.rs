@@ -12,7 +12,7 @@ use super::place::{LocationMatch, Locations, is_for_every_script, matched};
 use super::precedence::{are_disjoint, note_overridden};
 use super::restriction::{is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope};
-use super::upstream::Upstreams;
+use super::upstream::{Upstreams, with_port};
 
 /// Advice for a condition in a location of scripts.
 const RESTRICTION: &str = "write a rule with this condition, `path = \"*.php\"` and `respond = 403`";
@@ -31,6 +31,10 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
         return None;
     }
     let mut servers = upstreams.get(pass.argument(0)).cloned().unwrap_or_default();
+    for server in &mut servers.servers {
+        // The default port of a server in an `upstream` block.
+        server.url = with_port(&server.url, 80);
+    }
     if servers.servers.is_empty() {
         servers.servers.push(ProxyServer::new(pass.argument(0)));
     }

@@ -95,6 +95,15 @@ fn server(
     server
 }
 
+/// Returns the address of a server, with this port if it has none. A Unix socket (`unix:/…`) needs no port.
+pub(super) fn with_port(address: &str, port: u16) -> String {
+    // The colons of an IPv6 address stand in brackets: `[::1]`.
+    match address.rsplit(']').next().is_some_and(|end| end.contains(':')) {
+        true => address.to_owned(),
+        false => format!("{address}:{port}"),
+    }
+}
+
 /// Servers of a `proxy_pass` or `grpc_pass`, with the path and host of its URL.
 pub(super) struct Target {
     pub proxy: ProxySettings,

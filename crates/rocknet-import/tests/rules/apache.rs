@@ -395,6 +395,24 @@ fn exceptions_are_at_most_those_of_apache() {
         "RewriteCond %{REQUEST_FILENAME} -f\nRewriteRule ^/a /b\nRewriteRule ^/a - [F]",
         &["path = '~^/a'; respond = 403"],
     );
+    // In a folder, it names the file.
+    let import = translated(
+        "RewriteEngine On\nRewriteCond %{REQUEST_FILENAME} !-f\nRewriteRule ^api/(.*)$ /api.php?x=$1 [L,QSA]\nRewriteRule \
+         ^secret - [F]",
+    );
+    assert_eq!(rules(&import).len(), 2, "{}", import.toml);
+    has(&import, "php = \"auto\"");
+    // Scripts of the site are not sent as text if the rewrite to one of them is not translated.
+    let import = translated(
+        "RewriteEngine On\nRewriteCond %{TIME_HOUR} >12\nRewriteRule ^api/(.*)$ /api.php?x=$1 [L]\nRewriteRule ^secret - [F]",
+    );
+    assert_eq!(
+        rules(&import),
+        ["path = '~^/secret'; respond = 403; resolved = true"],
+        "{}",
+        import.toml
+    );
+    has(&import, "php = \"auto\"");
 }
 
 #[test]

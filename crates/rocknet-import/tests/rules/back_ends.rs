@@ -141,6 +141,21 @@ fn servers_of_a_group_keep_their_roles_for_applications() {
     let text = "upstream app { server a:1 down; server b:2 backup; server c:3; } server { listen 80; root /srv; server_name a.test; \
                 location ~ \\.php$ { fastcgi_pass app; } }";
     has(&import(Language::Nginx, "site.conf", text).unwrap(), "php = \"c:3\"");
+    for (server, php) in [
+        ("10.0.0.1", "10.0.0.1:80"),
+        ("[::1]", "[::1]:80"),
+        ("[::1]:9000", "[::1]:9000"),
+        ("unix:/run/a.sock", "unix:/run/a.sock"),
+    ] {
+        let text = format!(
+            "upstream app {{ server {server}; }} server {{ listen 80; root /srv; server_name a.test; location ~ \\.php$ {{ \
+             fastcgi_pass app; }} location /app/ {{ scgi_pass app; }} }}"
+        );
+        let import = import(Language::Nginx, "site.conf", &text).unwrap();
+        has(&import, &format!("php = \"{php}\""));
+        has(&import, &format!("scgi = \"{php}\""));
+        assert!(!import.toml.contains("deny"), "{}", import.toml);
+    }
 }
 
 #[test]

@@ -166,7 +166,7 @@ impl Store {
             Err(error) => {
                 let effect = match clients.is_empty() && networks.is_empty() {
                     false => "a restart lifts the bans",
-                    true if self.path().exists() => "lifted bans apply again after a restart",
+                    true if self.holds_bans() => "lifted bans apply again after a restart",
                     // Nothing is lost.
                     true => return false,
                 };
@@ -204,6 +204,12 @@ impl Store {
     fn read_passed(&self) -> Stored {
         let text = ban_file::read(&self.storage.path().join(PASSED), MAX_FILE_BYTES).unwrap_or_default();
         ban_file::parse(&text)
+    }
+
+    /// Returns true if the file contains bans. An unreadable file counts as empty.
+    fn holds_bans(&self) -> bool {
+        let text = ban_file::read(&self.path(), MAX_FILE_BYTES).unwrap_or_default();
+        !ban_file::parse(&text).is_empty()
     }
 
     fn remove_passed(&self) {
@@ -394,6 +400,25 @@ mod tests {
         fs::create_dir_all(folder.path().join("bans/bans.lock")).unwrap();
         assert!(store.write(&all.clients, &[], &Stored::default()));
         assert_eq!(open(folder.path()).1.clients, all.clients);
+    }
+
+    #[test]
+    fn a_failed_write_counts_only_if_a_restart_would_change_bans() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = bans();
+        let path = folder.path().join(FILE);
+        let name = path.file_name().unwrap().to_string_lossy();
+        // A folder takes the place of the temporary file.
+        let obstacle = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+        fs::create_dir_all(&obstacle).unwrap();
+        assert!(!Store::open(folder.path(), true).0.has_failed);
+        fs::remove_dir(&obstacle).unwrap();
+        let (mut store, _) = open(folder.path());
+        assert!(store.write(&all.clients, &[], &Stored::default()));
+        fs::create_dir(&obstacle).unwrap();
+        // The last ban is lifted.
+        assert!(!store.write(&[], &[], &Stored::default()));
+        assert!(store.has_failed);
     }
 
     #[test]

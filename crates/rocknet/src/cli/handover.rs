@@ -225,7 +225,7 @@ fn pass_limits(successor: &Successor, registries: &Registries) {
     registries.bans.flush();
     let passed = limit_transfer::write(registries).and_then(|file| successor.send_limits(&file));
     if let Err(error) = passed {
-        tracing::warn!("limits begin at 0 for all clients, because their entries cannot be passed on: {error}");
+        tracing::warn!("the counts of all limits begin at 0, because they cannot be passed on: {error}");
     }
 }
 

@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let without_fragment = written.split('#').next().unwrap_or_default();
     if !without_fragment.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(failed(
-            &"percent-encode spaces and characters outside of ASCII: %20 for a space",
+            &"percent-encode spaces and non-ASCII characters: %20 for a space",
         ));
     }
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

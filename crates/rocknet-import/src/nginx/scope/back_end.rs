@@ -1,7 +1,7 @@
 //! Translates the directives that name a back end, such as `proxy_pass`, and its parameters.
 
 use super::super::params;
-use super::super::upstream::{self, Upstreams};
+use super::super::upstream::{self, Upstreams, with_port};
 use super::{ConfigLevel, NamedAccess, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
@@ -94,12 +94,7 @@ impl<'a> Scope<'a> {
                     Some(group) => (addresses(group, directive, &mut self.notes), 80),
                     None => (vec![address.to_owned()], 9000),
                 };
-                // `unix:/…` contains a colon, too, and has no port.
-                let addresses = addresses.into_iter().map(|address| match address.contains(':') {
-                    true => address,
-                    false => format!("{address}:{default_port}"),
-                });
-                let to = Value::texts(addresses);
+                let to = Value::texts(addresses.iter().map(|address| with_port(address, default_port)));
                 let mut entries = Vec::new();
                 let params = params::entries(&self.inherited_params(), name);
                 if !params.is_empty() {

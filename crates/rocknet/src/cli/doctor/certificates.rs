@@ -207,8 +207,8 @@ fn problem(certificate: &CertificateSummary, now: u64, is_running: bool) -> Opti
     if certificate.not_before > now {
         let days = (certificate.not_before - now).div_ceil(DAY.unsigned_abs());
         let found = format!(
-            "that of {site} is not valid for another {days} days, so browsers refuse it: put a valid one in its place, or \
-             set the clock of this machine"
+            "that of {site} becomes valid only in {days} days, so browsers refuse it: put a valid one in its place, or set \
+             the clock of this machine"
         );
         return Some(Check::bad(SUBJECT, "certificate-not-yet-valid", found).command(renewal_command(source)));
     }
