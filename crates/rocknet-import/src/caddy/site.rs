@@ -225,7 +225,10 @@ fn add(address: &str, site: &Directive, has_tls: bool, options: &CaddyOptions, b
     let port = match port.map(str::parse::<u16>) {
         None => None,
         Some(Ok(port)) if port != 0 => Some(port),
-        Some(_) => return host.site.skip(site, &format!("the port of {address} is not a number")),
+        Some(_) => {
+            host.needs_name = true;
+            return host.site.skip(site, &format!("the port of {address} is not a number"));
+        }
     };
     let name = name.to_ascii_lowercase();
     let is_clear = scheme == Some("http") || port == Some(80) || options.has_no_https && scheme != Some("https");
