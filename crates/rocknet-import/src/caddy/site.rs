@@ -41,9 +41,9 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
             &mut host,
         );
     }
-    // `add` sets `needs_name` if it skips an address: a site that has lost all its names is left out, because it would
-    // serve every name. If another address was translated, the site is kept even without a name, because an address
-    // such as `:80` serves every name on purpose.
+    // `add` has set `needs_name` if it has skipped an address. A site that has lost all its addresses is left out,
+    // because it would serve every name. If another address was translated, the site is kept even without a name,
+    // because an address such as `:80` serves every name on purpose.
     host.needs_name &= host.listeners.is_empty();
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     if options.has_no_redirects && is_clear_too {
