@@ -68,7 +68,7 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
             match message == reported {
                 true => {}
                 false if level == Level::WARN => {
-                    tracing::warn!("response cache on disk: {path}: {message}; it is off until then")
+                    tracing::warn!("response cache on disk: {path}: {message}; it is off until then");
                 }
                 false => tracing::info!("response cache on disk: {path}: {message}"),
             }
