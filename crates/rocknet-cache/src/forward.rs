@@ -182,20 +182,21 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
     };
     let facts = RequestFacts::of(&request.fields);
     let code = response.status.code();
-    let status = |is_stored, detail| CacheStatus::Forwarded {
+    // `stored`: result of storing the response; the error is the value of `detail`.
+    let status = |stored: Result<(), &'static str>| CacheStatus::Forwarded {
         reason,
         status: None,
-        is_stored,
+        is_stored: stored.is_ok(),
         is_collapsed: false,
-        detail,
+        detail: stored.err(),
     };
     // For a response that takes the place of that of the handler.
-    let replaced = |is_stored, detail| CacheStatus::Forwarded {
+    let replaced = |stored: Result<(), &'static str>| CacheStatus::Forwarded {
         reason,
         status: Some(code),
-        is_stored,
+        is_stored: stored.is_ok(),
         is_collapsed: false,
-        detail,
+        detail: stored.err(),
     };
     let properties = storable::properties(&cached, &facts, &response, times, &request, is_secure, changes);
     let is_confirmed = response.status == Status::NOT_MODIFIED && !keeps_preconditions;
@@ -209,11 +210,10 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
     if let Some((stale, fresh)) = confirmed {
         let result = fresh
             .and_then(|fresh| store(&cached, key, &fresh, leader, changes, disk::moment(&services)).map(|()| fresh));
-        let detail = result.as_ref().err().map(|not_stored| not_stored.as_str());
-        let is_stored = result.is_ok();
+        let status = replaced(result.as_ref().map(|_| ()).map_err(|not_stored| not_stored.as_str()));
         let current = result.unwrap_or_else(|_| Arc::clone(stale));
         let age = Some(current.terms.age_ms(times.received_ms) / 1000);
-        let mut sent = respond::from_stored(&current, &request, &services, age, replaced(is_stored, detail));
+        let mut sent = respond::from_stored(&current, &request, &services, age, status);
         // A cookie is for this client. The stored response has none.
         let cookies = response
             .fields
@@ -228,7 +228,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
         && stale.terms.serves_errors(times.received_ms)
     {
         let age = Some(stale.terms.age_ms(times.received_ms) / 1000);
-        let status = replaced(false, Some(STALE_IF_ERROR));
+        let status = replaced(Err(STALE_IF_ERROR));
         return respond::from_stored(stale, &request, &services, age, status).into();
     }
     match properties {
@@ -238,12 +238,11 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
                 Ok(bytes) => {
                     let whole = Arc::new(StoredResponse::new(&response, bytes, storable));
                     let result = store(&cached, key, &whole, leader, changes, disk::moment(&services));
-                    let detail = result.err().map(NotStored::as_str);
                     let age = response
                         .fields
                         .value("Age")
                         .map(|_| whole.terms.age_ms(times.received_ms) / 1000);
-                    let status = status(result.is_ok(), detail);
+                    let status = status(result.map_err(NotStored::as_str));
                     let mut sent = respond::from_stored(&whole, &request, &services, age, status);
                     sent.upstream = response.upstream;
                     return sent.into();
@@ -284,7 +283,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
                 }
             });
             response.body = Body::Stream(Box::new(reader));
-            add_status(&mut response, status(true, None));
+            add_status(&mut response, status(Ok(())));
         }
         Err(not_stored) => {
             // The mark lets later requests proceed at the same time, and lets the handler see their preconditions.
@@ -293,7 +292,7 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
                 cached.memory.mark_uncacheable(key, until);
             }
             drop(leader);
-            add_status(&mut response, status(false, Some(not_stored.as_str())));
+            add_status(&mut response, status(Err(not_stored.as_str())));
             // The server sends the named file instead, and evaluates the preconditions for it.
             if not_stored == NotStored::NamesFile {
                 return HandlerOutput::Response(response);

@@ -24,7 +24,7 @@ use crate::counters::Counted;
 use crate::flight::Joined;
 use crate::forward::ForwardedRequest;
 use crate::key::{Key, KeyTemplate};
-use crate::plan::{Found, Plan};
+use crate::plan::{Found, Freshness, Plan};
 use crate::policy::{RequestFacts, Use};
 use crate::revalidate::revalidate;
 use crate::status::{CacheStatus, Forwarded, Tier, add_status};
@@ -95,9 +95,10 @@ impl Handler for CacheHandler {
             }
             Plan::Lookup(_) if !cached.may_answer(request) => None,
             Plan::Lookup(key) => match cached.look_up(&key, request.request, request.services) {
-                // `false`: the response is fresh. The guards of a script count the request, so they are called only if
-                // a response is stored.
-                Found::Usable(stored, false) if request.admit_to_script.map_or(cached.answers_now, |admit| admit()) => {
+                // The guards of a script count the request, so they are called only if a response is stored.
+                Found::Usable(stored, Freshness::Fresh)
+                    if request.admit_to_script.map_or(cached.answers_now, |admit| admit()) =>
+                {
                     cached.counters.count(request.services, Counted::Hit);
                     Some(hit(&stored, request.request, request.services, Tier::Memory))
                 }
@@ -197,7 +198,7 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         Plan::Lookup(key) => key,
     };
     let (mut reason, mut stored) = match cached.look_up(&key, &request, &services) {
-        Found::Usable(stored, is_stale) => return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory),
+        Found::Usable(stored, freshness) => return usable(&cached, &exchange, key, stored, freshness, Tier::Memory),
         Found::Missing(reason, stored) => (reason, stored),
     };
     let facts = RequestFacts::of(&request.fields);
@@ -209,8 +210,8 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
         let changes = cached.responses.changes();
         let is_current = || cached.responses.changes() == changes;
         match disk_lookup::look_up(&cached, &key, &request, &services, is_current).await {
-            Some(Found::Usable(stored, is_stale)) => {
-                return usable(&cached, &exchange, key, stored, is_stale, Tier::Disk);
+            Some(Found::Usable(stored, freshness)) => {
+                return usable(&cached, &exchange, key, stored, freshness, Tier::Disk);
             }
             Some(Found::Missing(why, stale)) => (reason, stored) = (why, stale),
             None => {}
@@ -236,18 +237,18 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
             // Another request for the key may have ended between the lookup above and `join`. Its response is in memory
             // now.
             match cached.look_up(&key, &request, &services) {
-                Found::Usable(stored, is_stale) => {
+                Found::Usable(stored, freshness) => {
                     leader.land(Arc::clone(&stored));
-                    return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory);
+                    return usable(&cached, &exchange, key, stored, freshness, Tier::Memory);
                 }
                 Found::Missing(why, stale) => (reason, stored) = (why, stale),
             }
             if stored.is_none() && may_be_on_disk {
                 let is_current = || !leader.is_invalidated();
                 match disk_lookup::look_up(&cached, &key, &request, &services, is_current).await {
-                    Some(Found::Usable(stored, is_stale)) => {
+                    Some(Found::Usable(stored, freshness)) => {
                         leader.land(Arc::clone(&stored));
-                        return usable(&cached, &exchange, key, stored, is_stale, Tier::Disk);
+                        return usable(&cached, &exchange, key, stored, freshness, Tier::Disk);
                     }
                     Some(Found::Missing(why, stale)) => (reason, stored) = (why, stale),
                     None => {}
@@ -277,8 +278,8 @@ async fn handle(cached: Arc<CachedRoute>, mut exchange: Exchange) -> HandlerOutp
     });
     let Some(stored) = shared else {
         // The other request may have read a stale response from disk, which is in memory now.
-        if let Found::Usable(stored, is_stale) = cached.look_up(&key, &request, &services) {
-            return usable(&cached, &exchange, key, stored, is_stale, Tier::Memory);
+        if let Found::Usable(stored, freshness) = cached.look_up(&key, &request, &services) {
+            return usable(&cached, &exchange, key, stored, freshness, Tier::Memory);
         }
         let forwarded = ForwardedRequest {
             is_late: true,
@@ -310,15 +311,18 @@ fn usable(
     exchange: &Exchange,
     key: Key,
     stored: Arc<StoredResponse>,
-    is_stale: bool,
+    freshness: Freshness,
     tier: Tier,
 ) -> HandlerOutput {
     let (request, services) = (exchange.request.view(), &exchange.services);
-    let outcome = if is_stale { Counted::Stale } else { Counted::Hit };
+    let outcome = match freshness {
+        Freshness::Fresh => Counted::Hit,
+        Freshness::Stale => Counted::Stale,
+    };
     cached.counters.count(services, outcome);
     let response = hit(&stored, &request, services, tier);
     // The response to HEAD, or to a request for a part, must not take the place of the whole one.
-    if is_stale && request.method == Method::Get && !request.fields.contains(KnownField::Range) {
+    if freshness == Freshness::Stale && request.method == Method::Get && !request.fields.contains(KnownField::Range) {
         revalidate(cached, exchange, key, stored);
     }
     response.into()

@@ -35,10 +35,18 @@ pub(crate) enum Plan {
 
 /// Result of a lookup.
 pub(crate) enum Found {
-    /// The response may be sent. The flag is true if it is stale, and has to be validated in the background.
-    Usable(Arc<StoredResponse>, bool),
+    /// The response may be sent.
+    Usable(Arc<StoredResponse>, Freshness),
     /// The request is forwarded for this reason, with the validators of the stored response if there is one.
     Missing(Forwarded, Option<Arc<StoredResponse>>),
+}
+
+/// Freshness of a response that may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    Fresh,
+    /// The response has to be validated in the background.
+    Stale,
 }
 
 /// Data about a request for conditions.
@@ -137,8 +145,8 @@ impl CachedRoute {
             .obey_clients
             .then(|| policy::RequestFacts::of(&request.fields).directives);
         match stored.terms.permitted(now_ms, directives.as_ref()) {
-            Use::Fresh => Found::Usable(stored, false),
-            Use::StaleWhileRevalidate => Found::Usable(stored, true),
+            Use::Fresh => Found::Usable(stored, Freshness::Fresh),
+            Use::StaleWhileRevalidate => Found::Usable(stored, Freshness::Stale),
             Use::AfterValidation => {
                 let is_fresh = stored.terms.is_fresh(now_ms);
                 let reason = if is_fresh { Forwarded::Request } else { Forwarded::Stale };

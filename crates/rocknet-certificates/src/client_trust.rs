@@ -86,7 +86,7 @@ impl ClientTrust {
             last_read: Mutex::default(),
         };
         trust.reload_if_changed();
-        trust.warn_of_lists();
+        trust.warn_of_ending_revocation_lists();
         trust
     }
 
@@ -131,8 +131,9 @@ impl ClientTrust {
         }))
     }
 
-    /// Logs a warning of each list that is outdated or about to be, once for each of the two states.
-    pub(super) fn warn_of_lists(&self) {
+    /// Logs a warning for each revocation list that ends soon, and another one once it has ended. Later calls do not
+    /// log them again.
+    pub(super) fn warn_of_ending_revocation_lists(&self) {
         for warning in self.due_warnings(UnixTime::now().as_secs()) {
             tracing::warn!(files = self.files(), "{warning}");
         }

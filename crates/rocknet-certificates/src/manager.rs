@@ -289,7 +289,8 @@ impl ManagerState {
                 }
                 None => {}
             }
-            trust.warn_of_lists();
+            // Also if no file has changed, because a list ends with time.
+            trust.warn_of_ending_revocation_lists();
             true
         });
     }

@@ -37,9 +37,9 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
     for route in &mut site.routes {
         let mut is_combined = true;
         for (_, access) in restricted.iter().filter(|(pattern, _)| covers(pattern, &route.pattern)) {
-            is_combined &= combine(&mut route.settings, access, true);
+            is_combined &= combine(&mut route.settings, access, MissingKeys::Add);
         }
-        is_combined &= combine(&mut route.settings, &inherited, false);
+        is_combined &= combine(&mut route.settings, &inherited, MissingKeys::Inherit);
         if !is_combined {
             closed.push(Directive::new("route", vec![route.pattern.clone()], route.line));
         }
@@ -51,17 +51,27 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
     }
 }
 
+/// Treatment of restrictions whose key the settings of a route do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissingKeys {
+    /// They are added.
+    Add,
+    /// They are left out, because the route inherits them from the site.
+    Inherit,
+}
+
 /// Adds the restrictions `access` of the site or of another route to the settings of a route, so that both apply.
-/// `adds`: true to add also the keys that the settings do not have; false if the route inherits them anyway.
 ///
 /// Two different values of `allow` or of `auth` cannot be combined. In that case, denies every client (`deny = "all"`)
 /// and returns false.
-pub(crate) fn combine(settings: &mut Settings, access: &Settings, adds: bool) -> bool {
+pub(crate) fn combine(settings: &mut Settings, access: &Settings, missing: MissingKeys) -> bool {
     let mut is_combined = true;
     for (key, setting) in access.in_order() {
         match settings.get(key).filter(|value| !is_open(key, value)).cloned() {
             // The settings have no value, or one that permits every client.
-            None if adds || settings.has(key) => settings.set(key, setting.value.clone(), setting.line),
+            None if missing == MissingKeys::Add || settings.has(key) => {
+                settings.set(key, setting.value.clone(), setting.line);
+            }
             Some(value) if key == "deny" => {
                 settings.set(key, union(&value, &setting.value), setting.line);
             }
@@ -147,28 +157,32 @@ mod tests {
     #[test]
     fn restrictions_of_two_places_both_apply() {
         let mut settings = list("deny", &["10.0.0.1"]);
-        assert!(combine(&mut settings, &list("deny", &["10.0.0.2"]), true));
+        assert!(combine(&mut settings, &list("deny", &["10.0.0.2"]), MissingKeys::Add));
         assert_eq!(settings.get("deny"), Some(&Value::texts(["10.0.0.1", "10.0.0.2"])));
         let mut settings = list("allow", &["10.0.0.1"]);
-        assert!(combine(&mut settings, &list("allow", &["10.0.0.1"]), true) && !settings.is_closed());
-        assert!(!combine(&mut settings, &list("allow", &["10.0.0.2"]), true) && settings.is_closed());
+        assert!(combine(&mut settings, &list("allow", &["10.0.0.1"]), MissingKeys::Add) && !settings.is_closed());
+        assert!(!combine(&mut settings, &list("allow", &["10.0.0.2"]), MissingKeys::Add) && settings.is_closed());
         let mut settings = list("allow", &["all"]);
-        assert!(combine(&mut settings, &list("allow", &["10.0.0.2"]), false));
+        assert!(combine(
+            &mut settings,
+            &list("allow", &["10.0.0.2"]),
+            MissingKeys::Inherit
+        ));
         assert_eq!(settings.get("allow"), Some(&Value::text("10.0.0.2")));
         let mut settings = Settings::default();
-        assert!(combine(&mut settings, &list("allow", &["10.0.0.2"]), false) && settings.is_empty());
+        assert!(combine(&mut settings, &list("allow", &["10.0.0.2"]), MissingKeys::Inherit) && settings.is_empty());
         let file = |name: &str| {
             let mut settings = Settings::default();
             settings.set("auth", Value::Table(vec![("file".to_owned(), Value::text(name))]), 1);
             settings
         };
         let mut settings = file("/a");
-        assert!(combine(&mut settings, &file("/a"), true) && !settings.is_closed());
+        assert!(combine(&mut settings, &file("/a"), MissingKeys::Add) && !settings.is_closed());
         let mut off = Settings::default();
         off.set("auth", Value::Flag(false), 1);
-        assert!(combine(&mut settings, &off, true) && settings == file("/a"));
-        assert!(combine(&mut off, &file("/a"), false) && off == file("/a"));
-        assert!(!combine(&mut settings, &file("/b"), true) && settings.is_closed());
+        assert!(combine(&mut settings, &off, MissingKeys::Add) && settings == file("/a"));
+        assert!(combine(&mut off, &file("/a"), MissingKeys::Inherit) && off == file("/a"));
+        assert!(!combine(&mut settings, &file("/b"), MissingKeys::Add) && settings.is_closed());
     }
 
     #[test]

@@ -246,23 +246,30 @@ pub(crate) fn rewrite(expression: &str, replacement: &str) -> Option<PathRewrite
     if found.as_ref().is_some_and(|found| found.difference.is_none()) {
         return found;
     }
-    by_regex(expression, replacement, false).or(found)
+    by_regex(expression, replacement, LetterCase::Compared).or(found)
 }
 
 /// Does the work of [`rewrite`] for an expression that ignores case.
 pub(crate) fn rewrite_ignoring_case(expression: &str, replacement: &str) -> Option<PathRewrite> {
-    by_regex(expression, replacement, true)
+    by_regex(expression, replacement, LetterCase::Ignored)
 }
 
 /// Does the work of [`rewrite`] for a proxy, which has a prefix and no expression. A pattern with `*` is preferred,
 /// even if it does not match the same paths as the expression.
 pub(crate) fn rewrite_of_prefix(expression: &str, replacement: &str) -> Option<PathRewrite> {
-    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, false))
+    by_patterns(expression, replacement).or_else(|| by_regex(expression, replacement, LetterCase::Compared))
+}
+
+/// Treatment of upper and lower case by an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LetterCase {
+    Compared,
+    Ignored,
 }
 
 /// Returns the expression as a pattern, and the target with `{1}` for `$1`.
-fn by_regex(expression: &str, replacement: &str, ignores_case: bool) -> Option<PathRewrite> {
-    let regex = RegexPattern::new(expression, ignores_case).ok()?;
+fn by_regex(expression: &str, replacement: &str, case: LetterCase) -> Option<PathRewrite> {
+    let regex = RegexPattern::new(expression, case == LetterCase::Ignored).ok()?;
     let groups = regex.group_count();
     if replacement.contains(['%', '{', '}']) {
         return None;

@@ -10,7 +10,8 @@ use rocknet_config::model::RegexPattern;
 /// Matched texts of one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Captures<'r> {
-    /// Range of the decoded path that the star matched.
+    /// Range of the decoded path that the star matched. Empty for a regular expression, whose target cannot contain
+    /// `{*}`.
     star: Range<usize>,
     /// Ranges of the decoded path: the whole match of the path's regular expression, and its groups.
     groups: Vec<Option<Range<usize>>>,
@@ -45,7 +46,7 @@ impl<'r> Captures<'r> {
     /// groups in the target.
     pub(crate) fn of_path(regex: &RegexPattern, path: &str, names: &[String]) -> Option<Captures<'r>> {
         let groups = regex.captures(path.as_bytes())?;
-        let mut captures = Captures::of_star(path.len()..path.len());
+        let mut captures = Captures::default();
         for (number, name) in regex.names() {
             if let Some(Some(range)) = groups.get(number) {
                 captures.set(names, name, CapturedText::Path(range.clone()));

@@ -274,8 +274,9 @@ impl EndpointContext<'_> {
         )
     }
 
-    /// Creates the directory tree of the error pages, and of the files that rules look up, for a handler that serves no
-    /// files. Returns `None` if the route has no root, or if nothing needs the tree.
+    /// Creates the directory tree of the document root, for error pages and for the files that rules look up. Called
+    /// for a handler that serves no files, and for one that serves an alias, whose own tree is not the document root.
+    /// Returns `None` if the route has no root, or if nothing needs the tree.
     fn pages(&self, settings: &Settings, route: &Arc<Route>) -> Option<Arc<Tree>> {
         let is_needed = self.checks_existence || !settings.errors.is_empty();
         let root = settings.document_root().filter(|_| is_needed)?;

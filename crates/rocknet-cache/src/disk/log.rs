@@ -134,6 +134,15 @@ impl EarlyChanges {
     }
 }
 
+/// Reason for closing the log before its thread ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// Too many records waited. The thread has yet to empty the log.
+    Overrun,
+    /// The thread got an error, and empties the log itself.
+    Failed,
+}
+
 /// End of the log.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -188,8 +197,8 @@ impl Log {
 
     /// Drops the waiting records, and accepts none until the log is opened again. The thread must empty the log before
     /// that, because removals and purges may be among the dropped records. Until it is empty, changes need not be
-    /// collected (`are_lost`). `is_overrun`: true if too many records waited, which makes the thread empty the log.
-    pub fn close(&mut self, is_overrun: bool) {
+    /// collected (`are_lost`).
+    pub fn close(&mut self, reason: CloseReason) {
         let phase = match self.phase {
             Phase::Closed => Phase::Closed,
             Phase::Opening | Phase::Open => Phase::Opening,
@@ -199,7 +208,7 @@ impl Log {
             phase,
             early: std::mem::take(&mut self.early),
             is_late: self.is_late,
-            is_overrun,
+            is_overrun: reason == CloseReason::Overrun,
             ..Log::new()
         };
     }

@@ -8,7 +8,7 @@ use rocknet_proto::fields::Fields;
 
 use crate::vary::{Selector, Variation};
 
-/// Maximum number of lists. Responses with further ones are not written to disk.
+/// Maximum number of lists. A response that needs another list is not written to disk.
 const MAX_LISTS: usize = 1024;
 
 /// Hashes keys and variants with a secret seed.
@@ -40,7 +40,7 @@ impl Hashes {
     }
 }
 
-/// All lists. The first one is empty.
+/// All lists of request fields. The first one is empty, for responses that depend on no field.
 #[derive(Debug)]
 pub(super) struct NameLists(Vec<Box<[Box<[u8]>]>>);
 
@@ -51,7 +51,7 @@ impl Default for NameLists {
 }
 
 impl NameLists {
-    /// Returns the number of the list of a response; `None` if there are too many lists.
+    /// Returns the number of the list of a response, which is added if it is new; `None` if there are too many lists.
     pub fn number(&mut self, variation: &Variation) -> Option<u16> {
         let selectors = variation.selectors();
         let is_same = |list: &[Box<[u8]>]| list.iter().eq(selectors.iter().map(|(name, _)| name));
@@ -67,8 +67,8 @@ impl NameLists {
         u16::try_from(number).ok()
     }
 
-    /// Returns the variation of a response to a request with these fields, if the response depends on the fields of a
-    /// list.
+    /// Returns the variation that a request with these fields selects among the responses that depend on list `number`.
+    /// Returns `None` if there is no list with this number.
     pub fn variation(&self, number: u16, request: &Fields<'_>) -> Option<Variation> {
         let list = self.0.get(usize::from(number))?;
         let selectors: Vec<Selector> = list.iter().map(|name| Variation::selector(name, request)).collect();

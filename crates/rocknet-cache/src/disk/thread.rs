@@ -8,9 +8,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tracing::Level;
+
 use super::eviction::IsInMemory;
 use super::folder::{Folder, State, boot_id};
-use super::log::{EarlyChanges, WRITE};
+use super::log::{CloseReason, EarlyChanges, WRITE};
 use super::recovery::{self, RecoveryError};
 use super::shared::Shared;
 use super::time::unix_s;
@@ -60,11 +62,14 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
     // any longer has to be emptied, even if it was not open.
     while !shared.is_closing() || is_discarded() || !shared.log().early.is_empty() {
         shared.close_if_due();
-        let mut report = |message: String, is_error: bool| {
+        // `level`: WARN for an error, INFO for an expected state.
+        let mut report = |level: Level, message: String| {
             let path = shared.path.display();
             match message == reported {
                 true => {}
-                false if is_error => tracing::warn!("response cache on disk: {path}: {message}; it is off until then"),
+                false if level == Level::WARN => {
+                    tracing::warn!("response cache on disk: {path}: {message}; it is off until then");
+                }
                 false => tracing::info!("response cache on disk: {path}: {message}"),
             }
             reported = message;
@@ -100,18 +105,14 @@ fn serve_all(shared: &Shared, is_in_memory: &IsInMemory) {
                 thread::sleep(LOCK_RETRY);
             }
             Ok(None) => {
-                report(
-                    "another process uses it; this one continues with it afterwards".to_owned(),
-                    false,
-                );
+                let message = "another process uses it; this one continues with it afterwards";
+                report(Level::INFO, message.to_owned());
                 shared.pause(LOCK_RETRY);
             }
             Err(RecoveryError::System(error)) => {
                 let seconds = ERROR_RETRY.as_secs();
-                report(
-                    format!("it cannot be used: {error}; the next attempt is in {seconds} seconds"),
-                    true,
-                );
+                let message = format!("it cannot be used: {error}; the next attempt is in {seconds} seconds");
+                report(Level::WARN, message);
                 shared.pause(ERROR_RETRY);
             }
             // Not reached, because `load` handles these errors.
@@ -271,8 +272,7 @@ impl<'s> Writer<'s> {
         let shared = self.shared;
         let mut log = shared.log();
         shared.is_ready.store(false, Ordering::SeqCst);
-        // `false`: this thread empties the log below.
-        log.close(false);
+        log.close(CloseReason::Failed);
         drop(log);
         match self.clear() {
             // Nothing is left to which a change so far could apply.

@@ -146,8 +146,8 @@ pub(super) const KEYS: &[Key] = &[
         },
         "Timeout for a handler to produce a response, and each next part of it. It covers a disk that hangs and a \
          handler that does not return. After it, the client gets 503, or 504 if PHP, a CGI program or an application \
-         did not respond. A response that has begun is cut off. Proxies wait for a response for their own \
-         `first_byte`. Sites and routes may override it.",
+         did not respond. A response that has begun is cut off. It does not apply to proxies, which have \
+         `first_byte` and `idle` instead. Sites and routes may override it.",
     )
     .sets(&[
         Target::Limits(field!(answer_timeout)),

@@ -78,7 +78,7 @@ pub(crate) fn build(check: &mut Check<'_>, table: &Table, node: &Node, inherited
     if let Some(node) = table.node("after_logout")
         && let Some(written) = node.written()
     {
-        match is_url(&written.value, true) {
+        match is_url(&written.value) {
             true => oidc.after_logout = Some(written.value.clone()),
             false => {
                 let message = format!("`after_logout`: \"{}\" is not a URL", short(typed::as_written(node)));
@@ -154,7 +154,7 @@ fn base(check: &mut Check<'_>, table: &Table, node: &Node, inherited: Option<Oid
         _ => return None,
     };
     let issuer = &written.value;
-    if !is_url(issuer, false) {
+    if !is_url(issuer) || issuer.contains('?') {
         let message = format!(
             "`oidc`: \"{}\" is not the URL of an issuer",
             short(typed::as_written(node))
@@ -232,12 +232,12 @@ pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
 }
 
 /// Returns true for the URL of an issuer or of a page: with a host, and without a user or a fragment.
-fn is_url(url: &str, allows_query: bool) -> bool {
+fn is_url(url: &str) -> bool {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let is_url_byte = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&byte);
     rest.is_some_and(|rest| {
         let host = rest.split(['/', '?']).next().unwrap_or_default();
-        !host.is_empty() && !host.contains('@') && (allows_query || !rest.contains('?'))
+        !host.is_empty() && !host.contains('@')
     }) && url.len() <= MAX_URL
         && url.bytes().all(is_url_byte)
 }

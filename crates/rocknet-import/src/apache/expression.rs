@@ -15,7 +15,7 @@ use super::pcre::{Part, alternatives, normalized, parts, split_group};
 /// [`is_wider`].
 pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> String {
     let (base, plain_base) = (escaped(base), base);
-    let expression = without_repeated_anchors(expression, false, MAX_DEPTH);
+    let expression = without_repeated_anchors(expression);
     let whole = |alternative: &str| {
         match is_greedy(alternative) && is_in_folder {
             // Without the slash before it, the group of `(.*)\.php$` would also capture the first slash of the path.
@@ -47,9 +47,16 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
 }
 
 /// Returns an expression without the anchors that directly follow another one: `^(a|b)` for `^(a|^b)`. Its callers
-/// translate each anchor by itself, and `^/(a|^/b)` would not match `/b`. `is_anchored`: true if an anchor precedes the
-/// expression. `depth`: maximum depth of groups; anchors in deeper groups are kept.
-fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -> String {
+/// translate each anchor by itself, and `^/(a|^/b)` would not match `/b`. Anchors in groups deeper than [`MAX_DEPTH`]
+/// are kept.
+fn without_repeated_anchors(expression: &str) -> String {
+    let is_anchored = false;
+    part_without_repeated_anchors(expression, is_anchored, MAX_DEPTH)
+}
+
+/// Does the work of [`without_repeated_anchors`] for an expression or a group of it. `is_anchored`: true if an anchor
+/// precedes the part. `depth`: maximum depth of groups in the part.
+fn part_without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -> String {
     let plain = |alternative: &str| {
         let (flags, text) = match alternative.strip_prefix("(?i)") {
             Some(text) => ("(?i)", text),
@@ -61,7 +68,7 @@ fn without_repeated_anchors(expression: &str, is_anchored: bool, depth: usize) -
         match group(rest).filter(|_| depth > 0) {
             Some((inner, after)) => {
                 let open = if rest.starts_with("(?:") { "(?:" } else { "(" };
-                let inner = without_repeated_anchors(inner, is_anchored || has_anchor, depth - 1);
+                let inner = part_without_repeated_anchors(inner, is_anchored || has_anchor, depth - 1);
                 format!("{flags}{anchor}{open}{inner}){after}")
             }
             None => format!("{flags}{anchor}{rest}"),
@@ -82,7 +89,7 @@ fn may_be_repeated(expression: &str, original: &str) -> bool {
 /// `^a`, which no path matches in Apache, becomes `^/a`.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     let original = expression;
-    let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
+    let expression = &without_repeated_anchors(original);
     if may_be_repeated(expression, original) {
         return true;
     }
@@ -244,7 +251,7 @@ pub(super) fn of_name(expression: &str, folder: &str) -> Option<String> {
         None => (expression.as_str(), false),
     };
     let original = expression;
-    let expression = &without_repeated_anchors(original, false, MAX_DEPTH);
+    let expression = &without_repeated_anchors(original);
     if may_be_repeated(expression, original) {
         return None;
     }

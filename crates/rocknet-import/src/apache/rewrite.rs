@@ -20,7 +20,7 @@ use super::https_redirect;
 use super::php::is_script;
 use super::proxy::ProxyDirectives;
 use super::rule_path::RulePath;
-use super::test;
+use super::test::{self, ConditionGroups};
 
 pub(super) use self::block::RewriteBlock;
 
@@ -140,7 +140,8 @@ fn translate_rule(
     if is_front && !target.contains("://") && (!rule.conditions.is_empty() || is_guarded) {
         return front(rule, target, base, host);
     }
-    let Some(found) = test::alternatives(&rule.conditions, has_group_reference(target), rule.is_in_folder) else {
+    let groups = condition_groups(target);
+    let Some(found) = test::alternatives(&rule.conditions, groups, rule.is_in_folder) else {
         return false;
     };
     // No request meets the conditions. For example, `%{ENV:REDIRECT_STATUS} 200` holds only when Apache applies the
@@ -261,10 +262,13 @@ fn add(
     true
 }
 
-/// Returns true if a target refers to a group of a condition, such as `%1`.
-fn has_group_reference(target: &str) -> bool {
+/// Returns the use of the groups of the last condition in a target, such as `%1`.
+fn condition_groups(target: &str) -> ConditionGroups {
     let mut parts = target.split('%').skip(1);
-    parts.any(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+    match parts.any(|part| part.starts_with(|c: char| c.is_ascii_digit())) {
+        true => ConditionGroups::Named,
+        false => ConditionGroups::Unused,
+    }
 }
 
 /// Returns true if each alternative holds only for paths without a file.
@@ -314,7 +318,7 @@ fn refuse(
         host.site.unneeded(directive, message);
         return true;
     }
-    let Some(tests) = test::alternatives(&rule.conditions, false, rule.is_in_folder) else {
+    let Some(tests) = test::alternatives(&rule.conditions, ConditionGroups::Unused, rule.is_in_folder) else {
         return false;
     };
     let accuracy = tests.accuracy.and(path.accuracy());

@@ -12,9 +12,18 @@ use super::variable::{equal, matching};
 /// them, so without a limit, a short file could have a very long result.
 const MAX_ALTERNATIVES: usize = 16;
 
-/// Returns the conditions under which a rule applies. Returns `None` if a condition has no counterpart. `names_groups`:
-/// true if the target refers to the groups of the last condition. `is_in_folder`: true for a rule of a folder.
-pub(super) fn alternatives(conditions: &[Directive], names_groups: bool, is_in_folder: bool) -> Option<Tests> {
+/// Use of the groups of a rule's last condition. The target of the rule refers to them by `%1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConditionGroups {
+    /// The groups get names, to which the translated target refers.
+    Named,
+    Unused,
+}
+
+/// Returns the conditions under which a rule applies. Returns `None` if a condition has no counterpart. `is_in_folder`:
+/// true for a rule of a folder.
+pub(super) fn alternatives(conditions: &[Directive], groups: ConditionGroups, is_in_folder: bool) -> Option<Tests> {
+    let names_groups = groups == ConditionGroups::Named;
     let mut all = Tests::exact(vec![Conditions::new()]);
     // Alternatives that `[OR]` joins with the next condition.
     let mut either: Option<Vec<Conditions>> = None;
@@ -195,7 +204,11 @@ mod tests {
             Value::Table(keys.map(|(key, value)| (key.to_owned(), value)).collect()).write(&mut out);
             out.replace('"', "'")
         };
-        alternatives(&tree, text.contains("groups"), true).map(|all| all.alternatives.iter().map(written).collect())
+        let groups = match text.contains("groups") {
+            true => ConditionGroups::Named,
+            false => ConditionGroups::Unused,
+        };
+        alternatives(&tree, groups, true).map(|all| all.alternatives.iter().map(written).collect())
     }
 
     #[test]

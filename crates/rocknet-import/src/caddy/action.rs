@@ -2,7 +2,7 @@
 
 use rocknet_config::template::Scope;
 
-use crate::access::combine;
+use crate::access::{MissingKeys, combine};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::placeholder;
@@ -84,8 +84,7 @@ fn deny(
     access.set(key, Value::texts(ranges.iter()), directive.line);
     let mut is_combined = true;
     for pattern in patterns {
-        // `true`: the key is added to a route that has none.
-        is_combined &= combine(site.route(&pattern, directive.line), &access, true);
+        is_combined &= combine(site.route(&pattern, directive.line), &access, MissingKeys::Add);
     }
     if is_combined {
         return site.differs(directive, "clients get the error page of status 403");

@@ -41,9 +41,9 @@ pub(super) fn translate(site: &Directive, options: &CaddyOptions, document: &mut
             &mut host,
         );
     }
-    // `add` sets `needs_name` if it skips an address: a site that has lost all its names is left out, because it would
-    // serve every name. If another address was translated, the site is kept even without a name, because an address
-    // such as `:80` serves every name on purpose.
+    // `add` has set `needs_name` if it has skipped an address. A site that has lost all its addresses is left out,
+    // because it would serve every name. If another address was translated, the site is kept even without a name,
+    // because an address such as `:80` serves every name on purpose.
     host.needs_name &= host.listeners.is_empty();
     let is_clear_too = host.listeners.iter().any(|listener| !listener.tls);
     if options.has_no_redirects && is_clear_too {
@@ -225,7 +225,10 @@ fn add(address: &str, site: &Directive, has_tls: bool, options: &CaddyOptions, b
     let port = match port.map(str::parse::<u16>) {
         None => None,
         Some(Ok(port)) if port != 0 => Some(port),
-        Some(_) => return host.site.skip(site, &format!("the port of {address} is not a number")),
+        Some(_) => {
+            host.needs_name = true;
+            return host.site.skip(site, &format!("the port of {address} is not a number"));
+        }
     };
     let name = name.to_ascii_lowercase();
     let is_clear = scheme == Some("http") || port == Some(80) || options.has_no_https && scheme != Some("https");

@@ -57,6 +57,18 @@ fn a_site_whose_redirect_leads_to_another_host_is_not_served_without_tls() {
 }
 
 #[test]
+fn a_site_of_caddy_that_loses_all_its_addresses_is_left_out() {
+    for address in ["a.test:8080-8090", "a.test:0", "a.test/sub"] {
+        for (others, is_kept) in [("", false), (", b.test", true), (", :80", true)] {
+            let text = format!("{address}{others} {{\nroot * /srv\nfile_server\n}}\n");
+            let import = import(Language::Caddy, "Caddyfile", &text).unwrap();
+            assert_eq!(import.toml.contains("\n[site."), is_kept, "{}", import.toml);
+            assert_eq!(has_note(&import, "the site is left out"), !is_kept, "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_redirect_of_every_path_leaves_no_directive_without_a_note() {
     let text = "http://a.test, http://b.test {\nredir https://a.test{uri}\nredir /old /new\n@b host b.test\n\
                 handle @b {\nrespond hello\n}\n}\n";

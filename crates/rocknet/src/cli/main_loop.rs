@@ -110,8 +110,8 @@ impl MainLoop {
                 (Event::Prepared(Ok(successor)), Some(server)) => {
                     // The new process takes over the socket files, the datagrams of the UDP sockets, and the stored TLS
                     // sessions. Workers continue to read the UDP sockets that the new process does not use.
-                    self.leave_sockets(server, true);
-                    server.receive_quic(false, successor.unused_udp());
+                    self.for_each_server(server, Server::leave_socket_files);
+                    server.leave_quic(successor.unused_udp());
                     let sessions = server.certificates().sessions.close();
                     if let Err(error) = Handover::permit(successor, sessions, &self.sender) {
                         self.take_back(server);
@@ -311,19 +311,17 @@ impl MainLoop {
 
     /// Continues to serve after a prepared process has failed.
     fn take_back(&self, server: &Server) {
-        self.leave_sockets(server, false);
-        // `&[]`: the workers of all addresses read their UDP sockets again.
-        server.receive_quic(true, &[]);
+        self.for_each_server(server, Server::own_socket_files);
+        server.resume_quic();
         server.certificates().sessions.open();
         // The prepared process may have become the owner of the file of bans. This process writes the file again.
         server.registries().bans.take_back();
     }
 
-    /// Leaves the socket files to a process that takes over, or takes them back if `leaves` is false.
-    fn leave_sockets(&self, server: &Server, leaves: bool) {
+    /// Calls a function for the servers of the control API, and for `server`.
+    fn for_each_server(&self, server: &Server, call: fn(&Server)) {
         let control = self.control.borrow();
-        let servers = control.servers().chain([server]);
-        servers.for_each(|server| server.leave_socket_files(leaves));
+        control.servers().chain([server]).for_each(call);
     }
 
     /// Returns true if standard input was a terminal when the server started, and the terminal was closed since. After

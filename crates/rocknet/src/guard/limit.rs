@@ -91,6 +91,16 @@ enum ActiveAmount {
     Connections(u32),
 }
 
+/// Path on which a request is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CountingPath {
+    /// The request can wait.
+    Slow,
+    /// The request cannot wait. `ends_at_once`: true if the response is so small that the system usually takes it at
+    /// once, so that the request needs no permits.
+    Fast { ends_at_once: bool },
+}
+
 /// A request that is above a limit.
 struct Excessive<'g> {
     limit: &'g ActiveLimit,
@@ -174,15 +184,12 @@ impl ActiveAmount {
 }
 
 impl LimitGuard {
-    /// Counts a request in all limits. If one of them refuses it, none has counted it. `may_wait`: true if the request
-    /// can wait. `ends_at_once`: true if the response is so small that the system usually takes it at once, so that the
-    /// request needs no permits.
-    fn count(
-        &self,
-        context: &GuardContext<'_>,
-        may_wait: bool,
-        ends_at_once: bool,
-    ) -> Result<Admitted<'_>, Excessive<'_>> {
+    /// Counts a request in all limits. If one of them refuses it, none has counted it.
+    fn count(&self, context: &GuardContext<'_>, path: CountingPath) -> Result<Admitted<'_>, Excessive<'_>> {
+        let (may_wait, ends_at_once) = match path {
+            CountingPath::Slow => (true, false),
+            CountingPath::Fast { ends_at_once } => (false, ends_at_once),
+        };
         // The clock is read only for rates. A limit of requests in progress needs no time.
         let now = OnceCell::new();
         let address = context.client.address();
@@ -262,7 +269,7 @@ impl LimitGuard {
 
 impl Guard for LimitGuard {
     fn check(&self, context: &GuardContext<'_>) -> Check {
-        let admitted = match self.count(context, true, false) {
+        let admitted = match self.count(context, CountingPath::Slow) {
             Ok(admitted) => admitted,
             Err(excessive) => return Check::Decided(Err(excessive.refuse(context.client))),
         };
@@ -305,7 +312,7 @@ impl Guard for LimitGuard {
     }
 
     fn count_cached(&self, context: &GuardContext<'_>, ends_at_once: bool) -> Option<u32> {
-        let admitted = self.count(context, false, ends_at_once).ok()?;
+        let admitted = self.count(context, CountingPath::Fast { ends_at_once }).ok()?;
         for permit in admitted.permits {
             context.held.keep(permit);
         }

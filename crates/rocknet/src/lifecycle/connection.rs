@@ -50,6 +50,15 @@ pub struct ConnectionCore<L: Link> {
     pub end: End,
 }
 
+/// Treatment of the output of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batching {
+    /// The link may send the output in one batch with the output of other connections.
+    Permitted,
+    /// The link sends the output by itself.
+    Alone,
+}
+
 /// Progress of a connection's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -175,16 +184,16 @@ impl<L: Link> ConnectionCore<L> {
 
     /// Sends `output`. Bytes that the link does not take now become the backlog, and a send window starts. After an
     /// error, the rest of `output` is dropped. Returns the number of bytes that the link took, and true if these were
-    /// all bytes. `with_others`: true if the link may send `output` in one batch with the output of other connections.
+    /// all bytes.
     #[inline]
     pub fn send(
         &mut self,
         context: &mut Context<'_>,
         output: &mut SendQueue,
-        with_others: bool,
+        batching: Batching,
     ) -> (u64, io::Result<bool>) {
         let before = output.len();
-        let sent = if with_others && self.link.send_batched(context, output) {
+        let sent = if batching == Batching::Permitted && self.link.send_batched(context, output) {
             Poll::Ready(Ok(()))
         } else {
             self.link.poll_send(context, output)

@@ -256,7 +256,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
             (&found, &endpoint.route)
         }
     };
-    admit_by_all(worker, incoming, route, guards, true, ends_at_once)
+    admit_by_all(worker, incoming, route, guards, PermittedUser::Any, ends_at_once)
 }
 
 /// Admits a request for a ready response if all guards can decide without waiting, and none has a user. An admitted
@@ -272,20 +272,27 @@ pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     if hidden_cookies::are_in(incoming.request.fields, guards) {
         return false;
     }
-    // A ready response is for requests without a user (`false`).
-    admit_by_all(worker, incoming, route, guards, false, ends_at_once).is_some()
+    admit_by_all(worker, incoming, route, guards, PermittedUser::None, ends_at_once).is_some()
+}
+
+/// Users to whom a response may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PermittedUser {
+    /// Every user, and requests without a user.
+    Any,
+    /// Only requests without a user.
+    None,
 }
 
 /// Counts a request that all guards admit, and returns the user whom they have authenticated, if any. Returns the outer
-/// `None` if a guard has to wait or does not admit the request, or if there is a user although `may_have_user` is
-/// false. The request is then counted nowhere. `ends_at_once`: result of `PipelineIo::ends_at_once` for a request
-/// without a user.
+/// `None` if a guard has to wait or does not admit the request, or if there is a user who is not permitted. The request
+/// is then counted nowhere. `ends_at_once`: result of `PipelineIo::ends_at_once` for a request without a user.
 fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
     route: &Route,
     guards: &GuardList,
-    may_have_user: bool,
+    permitted: PermittedUser,
     ends_at_once: bool,
 ) -> Option<Option<Arc<str>>> {
     let mut user: Option<Arc<str>> = None;
@@ -303,7 +310,7 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
             count_in_all(guards, context, ends_at_once).then_some(None)
         });
         match found {
-            Some(Some(found)) if may_have_user => user = Some(found),
+            Some(Some(found)) if permitted == PermittedUser::Any => user = Some(found),
             Some(None) => return Some(user),
             Some(Some(_)) | None => {
                 // `count_in_all` has taken back its counts, but not the permits that guards have put into `held`.
@@ -353,9 +360,9 @@ pub(super) fn guards_of_path(routes: &SiteRoutes, raw: &[u8]) -> Option<GuardLis
     guards_of(routes, raw, None, None)
 }
 
-/// Returns the guards that have to admit a request for a raw path that leads to `script`, each once: those that
-/// [`further_routes`](super::further_routes) finds after the lookup, too. Returns `None` if the slow path has to find
-/// them.
+/// Returns the guards that have to admit a request for a raw path that leads to `script`, each once. They include those
+/// that [`further_routes`](super::further_routes) finds after the lookup. Returns `None` if the slow path has to find
+/// the guards.
 pub(super) fn guards_of_script(
     routes: &SiteRoutes,
     raw: &[u8],

@@ -50,7 +50,8 @@ fn help(status: Status) -> &'static str {
 
 /// Logs at warn that a response, or the next piece of its body, was not ready in time. Throttled, because a disk that
 /// hangs affects all requests for its files. `limits`: names of the limits that have passed. `has_fallback`: true if
-/// the client gets the plain page in place of an error page.
+/// an error response waited only for the error page of the route or for a filter. The client then gets the plain page:
+/// a page of the server itself that explains the status.
 #[cold]
 pub fn log_handler_timeout(
     worker: &Worker,
@@ -67,7 +68,7 @@ pub fn log_handler_timeout(
     };
     if cause.may_be_logged() {
         let result = match has_fallback {
-            true => "the client got the plain page",
+            true => "the client got the server's plain page for this status",
             false => "the request failed",
         };
         let address = worker.address.to_string();

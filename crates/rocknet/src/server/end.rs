@@ -151,11 +151,22 @@ impl Server {
         }
     }
 
-    /// Makes the workers read their UDP sockets if `receives` is true, or leave the datagrams to another process.
-    /// Workers of the addresses `unused` are left out, because no other process reads their sockets. A listener whose
-    /// address was removed is included if the address of an included listener equals or covers it. Its workers may then
-    /// read the same sockets. Returns when all workers have applied the change, or after one second.
-    pub fn receive_quic(&self, receives: bool, unused: &[Address]) {
+    /// Makes the workers leave the datagrams of their UDP sockets to another process. Workers of the addresses `unused`
+    /// are left out, because the other process does not read their sockets. Returns when all workers have applied the
+    /// change, or after one second.
+    pub fn leave_quic(&self, unused: &[Address]) {
+        self.receive_quic(false, unused);
+    }
+
+    /// Makes all workers read their UDP sockets again. Returns when they have applied the change, or after one second.
+    pub fn resume_quic(&self) {
+        self.receive_quic(true, &[]);
+    }
+
+    /// Does the work of [`leave_quic`](Self::leave_quic), or of [`resume_quic`](Self::resume_quic) if `receives` is
+    /// true. A listener whose address was removed is included if the address of an included listener equals or covers
+    /// it, because its workers may read the same sockets.
+    fn receive_quic(&self, receives: bool, unused: &[Address]) {
         let (applied, all_applied) = mpsc::channel();
         let state = self.state();
         let used = state.listeners.iter().filter(|(address, _)| !unused.contains(address));
@@ -172,16 +183,17 @@ impl Server {
         let _ = all_applied.recv_timeout(JOIN_GRACE);
     }
 
-    /// Leaves the socket files to a process that takes over if `leaves` is true. Otherwise the server removes them at
-    /// its end, which is the default.
-    pub fn leave_socket_files(&self, leaves: bool) {
+    /// Leaves the socket files to a process that takes over.
+    pub fn leave_socket_files(&self) {
         let state = self.state();
-        for socket in state.listeners.values().flat_map(ActiveListener::all_sockets) {
-            if leaves {
-                socket.keep_socket_file();
-            } else {
-                socket.own_socket_file();
-            }
-        }
+        let sockets = state.listeners.values().flat_map(ActiveListener::all_sockets);
+        sockets.for_each(|socket| socket.keep_socket_file());
+    }
+
+    /// Lets the server remove its socket files at its end, which is the default.
+    pub fn own_socket_files(&self) {
+        let state = self.state();
+        let sockets = state.listeners.values().flat_map(ActiveListener::all_sockets);
+        sockets.for_each(|socket| socket.own_socket_file());
     }
 }

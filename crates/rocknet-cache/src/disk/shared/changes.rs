@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::super::entry::Entry;
-use super::super::log::{Log, Phase};
+use super::super::log::{CloseReason, Log, Phase};
 use super::super::position::Position;
 use super::super::record::{self, Header, Kind};
 use super::Shared;
@@ -113,8 +113,7 @@ impl Shared {
         log.is_urgent = true;
         if log.is_overrun && log.phase == Phase::Open {
             self.is_ready.store(false, Ordering::SeqCst);
-            // `true`: the thread has yet to empty the log.
-            log.close(true);
+            log.close(CloseReason::Overrun);
         }
         drop(log);
         self.wake.notify_one();

@@ -35,9 +35,10 @@ pub(super) fn build(check: &mut Check<'_>, node: &Node) -> Option<Mirror> {
         );
         return None;
     }
-    let upstream = upstream(check, to, false)?;
-    // Cannot happen at present: the check above refuses every scheme except `http`, and sockets have neither TLS nor
-    // HTTP/2 here.
+    // A mirror has no key `http2`.
+    let http2 = false;
+    let upstream = upstream(check, to, http2)?;
+    // Not reached, because the check above refuses every scheme except `http`, and Unix sockets have no TLS.
     if upstream.is_secure || upstream.http2 {
         let message = "`mirror` sends copies in HTTP/1.1 without TLS";
         check.error(Code::BadValue, to.span, message, EXAMPLE);

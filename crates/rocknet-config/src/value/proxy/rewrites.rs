@@ -11,6 +11,15 @@ use crate::value::path::site_path_error;
 /// Maximum number of pairs of one key. Each pair is compared with each address.
 const MAX_PAIRS: usize = 64;
 
+/// Side of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PairSide {
+    /// The beginning of an address, which is replaced.
+    From,
+    /// Its replacement.
+    To,
+}
+
 /// Message and help for a value that is not an address.
 type PairError = (String, String);
 
@@ -52,10 +61,10 @@ pub(super) fn cookie_paths(check: &mut Check<'_>, table: Option<&Table>) -> Addr
 
 /// Reads `cookie_domains`.
 pub(super) fn cookie_domains(check: &mut Check<'_>, table: Option<&Table>) -> AddressRewrites {
-    let mut rewrites = pairs(check, table, "cookie_domains", |text, is_replacement| {
+    let mut rewrites = pairs(check, table, "cookie_domains", |text, side| {
         let message = format!("\"{}\" is not a domain", short(text));
         let help = "write a host name such as \"app.internal\"; an empty value removes the domain".to_owned();
-        let is_valid = is_domain(text) || text.is_empty() && is_replacement;
+        let is_valid = is_domain(text) || text.is_empty() && side == PairSide::To;
         (!is_valid).then_some((message, help))
     });
     for (from, to) in &mut rewrites.pairs {
@@ -66,13 +75,12 @@ pub(super) fn cookie_domains(check: &mut Check<'_>, table: Option<&Table>) -> Ad
     rewrites
 }
 
-/// Reads a switch or a map. `error` returns the message and help for an invalid text. It is called with false for the
-/// beginning of an address, and with true for its replacement.
+/// Reads a switch or a map. `error` returns the message and help for an invalid text of a side.
 fn pairs(
     check: &mut Check<'_>,
     table: Option<&Table>,
     key: &str,
-    error: impl Fn(&str, bool) -> Option<PairError>,
+    error: impl Fn(&str, PairSide) -> Option<PairError>,
 ) -> AddressRewrites {
     let Some(node) = table.and_then(|table| table.node(key)) else {
         return AddressRewrites::default();
@@ -109,14 +117,14 @@ fn pair(
     key: &str,
     from: &str,
     entry: &Entry,
-    error: impl Fn(&str, bool) -> Option<PairError>,
+    error: impl Fn(&str, PairSide) -> Option<PairError>,
 ) -> Option<(String, String)> {
     let written = entry.node.written()?;
-    if let Some((message, help)) = error(from, false) {
+    if let Some((message, help)) = error(from, PairSide::From) {
         check.error(Code::BadValue, entry.key, format!("`{key}`: {message}"), help);
         return None;
     }
-    if let Some((message, help)) = error(&written.value, true) {
+    if let Some((message, help)) = error(&written.value, PairSide::To) {
         check.bad_text(written, entry.node.span, format!("`{key}`: {message}"), help);
         return None;
     }

@@ -8,7 +8,7 @@ use crate::value::Value;
 use super::super::flags::RewriteFlags;
 use super::super::guard::Guard;
 use super::super::rule_path::RulePath;
-use super::super::test;
+use super::super::test::{self, ConditionGroups};
 use super::block::{RewriteRule, is_about_files};
 
 /// Translates a rule that changes no path: it sets a variable, or ends the rules for its requests. `precedes_refusal`:
@@ -46,7 +46,8 @@ pub(super) fn pass_through(
         );
         return true;
     }
-    let tests = test::alternatives(&rule.conditions, false, rule.is_in_folder).filter(|_| flags.last);
+    let tests = test::alternatives(&rule.conditions, ConditionGroups::Unused, rule.is_in_folder);
+    let tests = tests.filter(|_| flags.last);
     // `has_only`: the exception holds only for requests that the original rule excepts. A wider exception would keep
     // later rules from refusing the additional requests.
     let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());

@@ -18,7 +18,7 @@ use rocknet_io::queue::SendQueue;
 use rocknet_proto::h1::ServerConnection;
 
 use crate::exchange::BodyChannel;
-use crate::lifecycle::connection::ConnectionCore;
+use crate::lifecycle::connection::{Batching, ConnectionCore};
 use crate::lifecycle::drive::{Version, drive};
 use crate::lifecycle::exchange::{ActiveExchange, Stage};
 
@@ -85,8 +85,7 @@ impl<L: Link> Connection<L> {
         if output.is_empty() {
             return Ok(());
         }
-        // `true`: the link may batch the output with the output of other connections.
-        let (moved, result) = self.core.send(context, output, true);
+        let (moved, result) = self.core.send(context, output, Batching::Permitted);
         self.count_sent(moved);
         result.map(drop)
     }

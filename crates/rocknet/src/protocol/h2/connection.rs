@@ -24,7 +24,7 @@ use rocknet_proto::request::{OwnedRequest, RequestIndex};
 use super::push_state::PushState;
 use super::send_budget::SendBudget;
 use super::streams::StreamTable;
-use crate::lifecycle::connection::ConnectionCore;
+use crate::lifecycle::connection::{Batching, ConnectionCore};
 use crate::lifecycle::drive::{Version, drive};
 
 /// Maximum number of rounds in one poll, before other connections are served. Without this limit, a client that
@@ -143,8 +143,8 @@ impl<L: Link> Connection<L> {
         {
             self.core.link.limit_unsent(limit);
         }
-        // `false`: the output is not sent in a batch, because a batch takes all bytes, however slow the link is.
-        let (moved, sent) = self.core.send(context, output, false);
+        // A batch would take all bytes, however slow the link is.
+        let (moved, sent) = self.core.send(context, output, Batching::Alone);
         self.send_budget.moved(moved);
         match sent {
             // The link has not taken all bytes.
