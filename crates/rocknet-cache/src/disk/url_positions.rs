@@ -9,9 +9,9 @@
 //! The hash of a URL selects a slot of a table, and several URLs share a slot. A change invalidates the responses to
 //! all URLs of its slot, which costs only the requests that fetch them again.
 //!
-//! A change gets no record if the slot has no response that is newer than its last record of a change. That record may
-//! be of another URL of the slot. So that it applies to both URLs after a restart, the seed of the hashes is stored, and
-//! each URL keeps its slot.
+//! A change gets no record if the slot has no response that is newer than its last record of a change. That record
+//! may be of another URL of the slot. So that it applies to both URLs after a restart, the seed of the hashes is
+//! stored, and each URL keeps its slot.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
