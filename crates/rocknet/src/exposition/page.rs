@@ -49,8 +49,8 @@ impl Page {
     /// Writes a histogram of durations with a set of labels.
     pub fn histogram(&mut self, name: &str, labels: &[Label<'_>], histogram: &Histogram) {
         // Number of durations below each bound. By definition (`le`), a bucket also includes durations equal to its
-        // bound. They are missing here: all durations were rounded down to microseconds, so they cannot be distinguished
-        // from durations that were slightly longer.
+        // bound. They are missing here: all durations were rounded down to microseconds, so they cannot be
+        // distinguished from durations that were slightly longer.
         let within: Vec<u64> = BOUND_BITS
             .iter()
             .map(|bits| histogram.count_below_power(*bits))
