@@ -7,8 +7,9 @@ use rocknet_proto::semantics::cgi_names;
 use crate::header_spoofing::is_spoofed;
 use rocknet_handler::response::FieldList;
 
-/// Fields that are dropped from trailers of requests, because only a proxy may set them or a CGI-like upstream would
-/// use them.
+/// Fields that are dropped from trailers of requests. Others, such as `Forwarded` and `X-Forwarded-For`, are dropped in
+/// both directions: [`is_allowed_trailer`] rejects them. Only a proxy may set `X-Real-IP`. A program behind a CGI-like
+/// upstream would use the value of `Proxy` as the address of a proxy (httpoxy).
 const NEVER_IN_REQUESTS: KnownFieldSet = KnownFieldSet::of(&[KnownField::Proxy, KnownField::XRealIp]);
 
 /// Fields that are dropped from trailers of responses: control data that a cache would merge into the head (RFC 9110
