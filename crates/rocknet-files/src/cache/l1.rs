@@ -369,7 +369,7 @@ impl L1Cache {
         });
         (self.bytes, self.missing_bytes) = (bytes, missing_bytes);
         // After a flood of requests, the table may have room for more than 8 times as many paths as needed. It is then
-        // shrunk, but keeps room for twice as many as needed, so that it rarely has to grow again.
+        // shrunk, but keeps room for at least twice as many as needed.
         let needed = self.paths.len().max(MIN_NEEDED);
         if self.paths.capacity() > 8 * needed {
             let hasher = &self.hasher;
