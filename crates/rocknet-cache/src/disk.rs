@@ -147,8 +147,8 @@ impl DiskStore {
         self.shared.wake();
     }
 
-    /// Sets the quotas of sites, in bytes. Other sites have no quota. The oldest responses of a site that
-    /// exceeds its quota are dropped.
+    /// Sets the quotas of sites, in bytes. Other sites have no quota. The oldest responses of a site that exceeds its
+    /// quota are dropped.
     pub(crate) fn set_quotas<'s>(&self, quotas: impl Iterator<Item = (&'s str, u64)>) {
         let quotas: HashMap<_, _> = quotas
             .map(|(site, quota)| (Box::from(site.as_bytes()), quota))
