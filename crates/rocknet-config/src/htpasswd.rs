@@ -21,7 +21,7 @@ pub use stamp::Stamp;
 /// provider.
 pub const MAX_USERS: usize = 20_000;
 
-/// Maximum size of a file, in bytes: enough for [`MAX_USERS`] users with the longest usual hashes.
+/// Maximum size of a password file, in bytes: enough for [`MAX_USERS`] users with the longest usual hashes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Maximum number of errors that are reported for one file. They share one message, which must stay readable.
@@ -66,7 +66,7 @@ pub enum PasswordFileError {
     Unreadable(io::Error),
     /// The path is a folder, FIFO, socket or device.
     NotRegular,
-    /// The file is larger than [`MAX_FILE_BYTES`].
+    /// The file is too large: a password file is larger than [`MAX_FILE_BYTES`].
     TooLarge,
     /// Errors of invalid lines: at least one, and at most `MAX_LINE_ERRORS`.
     Lines(Vec<LineError>),
@@ -135,7 +135,8 @@ pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
         .map_err(PasswordFileError::Lines)
 }
 
-/// Reads a file with secrets of at most `max` bytes. Fails as [`read`] does, but parses nothing.
+/// Reads a password file, or another file with secrets, of at most `max` bytes. Fails as [`read`] does, but parses
+/// nothing. The message of `TooLarge` is only for password files, so readers of other files report their own limit.
 pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<(Vec<u8>, Stamp), PasswordFileError> {
     // The checks apply to the opened file, because the path may lead to another file a moment later.
     let file = stamp::open(path).map_err(|error| match Stamp::of(path) {

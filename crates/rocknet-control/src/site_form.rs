@@ -1,4 +1,5 @@
-//! Forms of a site and of the server: their common keys as fields, which a client shows and edits as text.
+//! Forms of a site and of the server. A form has a field for each of the most used keys. All other keys are edited in
+//! the text of the configuration file.
 
 pub mod content;
 
@@ -36,7 +37,7 @@ pub struct ServerForm {
     pub fields: Vec<SiteField>,
 }
 
-/// Field of a form: a key of the site. Every other key is edited as text.
+/// Field of a form: a key of the site or the server. Keys without a field are edited in the text of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -58,9 +59,9 @@ pub struct SiteField {
     pub default: String,
     /// Text of an example; empty without an example.
     pub example: String,
-    /// Text of the value; empty if the key is not written.
+    /// Text of the value; empty if the key is not written, or if `other` has the value.
     pub text: String,
-    /// Value as TOML, if it has a form that the field cannot show. Such a value is edited as text of the file.
+    /// Value as TOML, if the field cannot show it. Such a value is edited in the text of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
 }

@@ -38,7 +38,7 @@ const SIGNATURE_DIGITS: usize = 64;
 /// Keys of signed URLs. All of them verify, and the first one signs.
 pub struct SigningKeys(Vec<(Box<str>, hmac::Key)>);
 
-/// A request, as far as signatures cover it.
+/// Parts of a request that a signature covers.
 #[derive(Clone, Copy)]
 pub struct SignedRequest<'a> {
     /// Method.
@@ -148,8 +148,8 @@ impl SigningKeys {
         Ok(format!("{head}.{}", digits.collect::<String>()))
     }
 
-    /// Verifies the signature of a request: that of its query, or, if the query has none, one of its `cookies`, which
-    /// are valid for folders alone. `now_s`: current time in seconds of the Unix clock.
+    /// Verifies the signature of a request: that of its query, or one of its `cookies` if the query has none. Cookies
+    /// are valid only with `dirN`. `now_s`: current time in seconds of the Unix clock.
     pub fn verify<'c>(
         &self,
         request: &SignedRequest<'_>,

@@ -31,7 +31,7 @@ const SPACE_DIVISOR: u64 = 4;
 const KEPT_DIVISOR: u64 = 2;
 
 /// Appends responses of a segment to the log again. `number` and `size` are those of the segment. `most`: maximum size
-/// of a segment in bytes.
+/// of a new segment in bytes.
 pub(super) fn keep_responses(
     shared: &Shared,
     folder: &Folder,
@@ -94,8 +94,8 @@ pub(super) fn keep_responses(
         kept.position = log.append(header, head.to_vec(), body);
         // The index then has the new position, where lookups find the response only once its record is written.
         log.is_urgent = true;
-        // `Shared::note_url` marks the URL of a response that is appended, until the responses to the URL are
-        // invalidated. The mark of this response still exists, because `is_purged` has found no such invalidation.
+        // For a new response, `Shared::note_url` is called too, so that a later change of the URL invalidates it. This
+        // response needs no call: its URL is still noted, because `is_purged` has found no change of the URL.
         shared.index.insert(kept);
         shared.stats.kept.fetch_add(1, Ordering::Relaxed);
     }

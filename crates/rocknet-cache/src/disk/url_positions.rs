@@ -1,14 +1,17 @@
-//! Invalidation of responses on disk by URL, if a template such as `{host}?page={query.page}` has made their keys. Such
-//! a key cannot be derived from the URL. Therefore a response is compared with the last change of its URL when it is
-//! read.
+//! Invalidation of responses on disk by URL, if a template such as `{host}?page={query.page}` has made their keys.
 //!
-//! Responses and changes are records in the log of the cache (`log.rs`), in the order in which they were appended. A
-//! change invalidates all earlier responses to its URL.
+//! A change of a URL is a request, such as a successful POST, that may have changed the resource. It invalidates all
+//! earlier responses to the URL. The keys of these responses cannot be derived from the URL, so they are not removed.
+//! Instead, each response is compared with the last change of its URL when it is read.
 //!
-//! The hash of a URL selects a slot of a table. In fact, a change invalidates the responses to all URLs of its slot,
-//! which costs only the requests that fetch them again. A change gets no record if no response of its slot was appended
-//! since the previous change, which may be a change of another URL. After a restart, the record of the previous change
-//! has to apply to both URLs. Therefore the seed of the hashes is stored, and each URL keeps its slot.
+//! Responses and changes are records in the log of the cache (`log.rs`). A record at a smaller position is earlier.
+//!
+//! The hash of a URL selects a slot of a table, and several URLs share a slot. A change invalidates the responses to
+//! all URLs of its slot, which costs only the requests that fetch them again.
+//!
+//! A change gets no record if the slot has no response that is newer than its last record of a change. That record
+//! may be of another URL of the slot. So that it applies to both URLs after a restart, the seed of the hashes is
+//! stored, and each URL keeps its slot.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,9 +24,9 @@ const SLOTS: usize = 1 << 12;
 /// Slots of a site. While the log is open, they change only under its lock.
 #[derive(Default)]
 pub(super) struct UrlPositions {
-    /// A bit for each slot: true if a response was appended after the last change. Created with the first response.
+    /// A bit for each slot: set if a response was appended after the last change. Created with the first response.
     has_newer: OnceLock<Box<[AtomicU64]>>,
-    /// Positions of the last changes, as numbers; 0 without one. Created with the first change.
+    /// Position of the last change of each slot, as a number; 0 without one. Created with the first change.
     changes: OnceLock<Box<[AtomicU64]>>,
 }
 
@@ -49,7 +52,7 @@ impl UrlPositions {
         words[word].fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// Returns true if a change of a URL needs a record: if a response was appended since the last change.
+    /// Returns true if a change of a URL needs a record: if a response of its slot is newer than the last change.
     pub fn needs_change(&self, hash: u64) -> bool {
         let (word, bit) = bit(hash);
         let words = self.has_newer.get();

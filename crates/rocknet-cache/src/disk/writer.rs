@@ -148,7 +148,9 @@ impl Writer<'_> {
     /// false if there is no segment besides the active one.
     fn evict_oldest(&mut self) -> io::Result<bool> {
         if let Some((number, size)) = self.segments.front().copied() {
-            // The responses that are kept take at most as much space as one segment.
+            // Maximum size of a new segment. If the capacity was reduced, the oldest segment may be larger than this.
+            // `keep_responses` keeps at most this many bytes of it. If the log is short of space, it keeps at most half
+            // of them, so that dropping the segment frees space.
             let most = u64::from(self.segment_size);
             // A segment that cannot be read is dropped as a whole.
             if let Err(error) = keep_responses(self.shared, &self.folder, self.is_in_memory, (number, size), most) {

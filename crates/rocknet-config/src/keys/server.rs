@@ -81,7 +81,7 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Server],
         Kind::Either(&[
             Kind::Choice(Workers::WORDS),
-            // More threads would only use memory, because even the largest machines have fewer cores for one port.
+            // The word `auto` starts at most 128 threads for a port, so more than 512 are surely a mistake.
             Kind::Integer { min: 1, max: 512 },
         ]),
         "Number of worker threads per listening port. They serve only that port, so that a busy port does not delay \
@@ -209,7 +209,8 @@ pub(super) const KEYS: &[Key] = &[
     Key::new(
         "blocking_threads",
         &[Section::Server],
-        // The thread pool has the same bound, because disks do not get faster with more threads.
+        // Maximum number of threads of the pool (`rocknet_blocking::pool::MAX_THREADS`): far more than disks serve
+        // concurrently.
         Kind::Integer { min: 0, max: 512 },
         "Number of threads for blocking work: disks, compression of large responses, programs. They do work of high \
          priority before normal priority. Work of low priority has half as many threads of its own, which yield to \

@@ -22,6 +22,7 @@ impl ContentKind {
     pub fn of(fields: &[&SiteField]) -> ContentKind {
         let is_set = |name: &str| {
             let found = fields.iter().find(|field| field.name == name);
+            // `other` is the value of a key if the form cannot show it, such as a table. `text` is empty then.
             found.is_some_and(|field| field.other.is_some() || !["", "false"].contains(&field.text.as_str()))
         };
         [

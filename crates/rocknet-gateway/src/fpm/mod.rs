@@ -65,6 +65,7 @@ impl Handler for PhpHandler {
     fn handle(&self, mut exchange: Exchange) -> HandlerFuture {
         let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
         Box::pin(async move {
+            // No file has a path such as `/a%2Fb.php`, and its decoded form must not lead to the script `/a/b.php`.
             handler::clear_unnameable_path(&mut exchange);
             let script = match handler::find_script(&tree, &exchange).await {
                 Ok(script) => script,

@@ -27,7 +27,8 @@ pub(super) fn absolute(expression: &str, base: &str, is_in_folder: bool) -> Stri
                     false => format!("^{base}/.+?{alternative}"),
                 }
             }
-            // In a folder, no match begins in the path of the folder.
+            // In a folder, Apache matches only the part of a path after the folder. So in `/css`, the expression `css`
+            // must not match `/css/a`.
             false if is_in_folder && !has_anchor(alternative) && may_begin_in(plain_base, alternative) => {
                 format!("^{base}/.*?{alternative}")
             }
@@ -84,9 +85,11 @@ fn may_be_repeated(expression: &str, original: &str) -> bool {
     expression != original && expression.contains(')') && expression.contains(['*', '+', '{'])
 }
 
-/// Returns true if the expression that [`absolute`] returns matches more paths than Apache. In a folder, where paths
-/// begin without a slash, these are paths whose first slash it matches. Elsewhere they are the paths that match because
-/// `^a`, which no path matches in Apache, becomes `^/a`.
+/// Returns true if the expression that [`absolute`] returns matches more paths than the original matches in Apache.
+///
+/// For the path `/a` in a folder, Apache matches only `a`, so `^/a` does not match. [`absolute`] keeps `^/a`, which
+/// matches the whole path. Elsewhere, Apache matches whole paths, so `^a` never matches, but [`absolute`] makes it
+/// `^/a`.
 pub(super) fn is_wider(expression: &str, is_in_folder: bool) -> bool {
     let original = expression;
     let expression = &without_repeated_anchors(original);

@@ -56,9 +56,8 @@ impl CaddyBlock<'_> {
             }),
         };
         let mut content = BlockContent::default();
-        // With this stage, `Site::order_rules` appends a copy of each rule that responds if a rewrite follows the rule.
-        // Caddy rewrites before it responds, so the copies respond to rewritten paths too, and no rewritten path
-        // escapes a refusal.
+        // Caddy rewrites before it responds, wherever the directives stand. With this stage, `Site::order_rules` copies
+        // a rule such as `respond /secret 403` to the end if a rewrite follows it. The copy applies to rewritten paths.
         site.stage = RuleStage::Rewrite;
         // `handle` blocks inherit from the directives outside of them, and not from each other. A block such as
         // `handle @blocked { abort }` becomes rules, which precede all routes, so it counts as a directive outside.

@@ -183,11 +183,11 @@ fn days_from_civil(year: u64, month: u64, day: u64) -> u64 {
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let days = days + MARCH_OF_YEAR_0_TO_1970;
     let (era, of_era) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
-    // Subtracts the leap days, so that each year counts 365 days: one every 4 years, except every 100 years, but again
-    // every 400 years. A leap day is the last day of its year, and is subtracted from this day on, so that it does not
-    // begin another year. Counted from 0, the first leap day has the number 1460, and that of the year 400 has the
-    // number 146,096. In between, 100 years have 36,524 days. Multiples of 1460 come some weeks before the later leap
-    // days, but in the same year, so the division by 365 gives the same year.
+    // Subtracts the number of leap days so far, so that all years have 365 days, and the division gives the year. There
+    // is a leap day every 4 years, except every 100 years (36,524 days), but again every 400 years (day 146,096). The
+    // number includes the day itself, because a leap day would otherwise be the first day of the next year. Days count
+    // from 0, so the first leap day is day 1460. The number rises at every multiple of 1460, which is up to 97 days
+    // before the end of a year. Until the end of that year, it can be greater by one, but the year is the same.
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;

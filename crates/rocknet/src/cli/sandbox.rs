@@ -34,7 +34,7 @@ impl SandboxPlan {
             has_io_uring: BackendChoice::new(config.server.backend).is_ok_and(|choice| choice.backend == Backend::Ring),
             off_reason: match (config.server.sandbox, config.server.mode) {
                 (Sandbox::Off, _) => Some("switched off".to_owned()),
-                (Sandbox::Auto, Mode::Dev) => Some("not in `dev` mode".to_owned()),
+                (Sandbox::Auto, Mode::Dev) => Some("`auto` sets no limits in `dev` mode".to_owned()),
                 _ => None,
             },
         }

@@ -48,13 +48,14 @@ impl Page {
 
     /// Writes a histogram of durations with a set of labels.
     pub fn histogram(&mut self, name: &str, labels: &[Label<'_>], histogram: &Histogram) {
-        // By definition, the count is the last bucket. It is computed last, because workers add durations meanwhile: a
-        // count computed first could be less than a bucket. `within` has the number of durations below each bound.
-        // Durations are rounded down to microseconds, so only those of exactly a bound are missing from its bucket.
+        // Number of durations below each bound. By definition (`le`), a bucket also includes durations equal to its
+        // bound. They are missing here: all durations were rounded down to microseconds, so they cannot be
+        // distinguished from durations that were slightly longer.
         let within: Vec<u64> = BOUND_BITS
             .iter()
             .map(|bits| histogram.count_below_power(*bits))
             .collect();
+        // Computed last, because workers add durations meanwhile: a count computed first could be less than a bucket.
         let count = histogram.count();
         for (bits, within) in BOUND_BITS.iter().zip(within) {
             let bound = ((1_u64 << bits) as f64 / 1e6).to_string();

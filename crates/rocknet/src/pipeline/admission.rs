@@ -227,8 +227,9 @@ where
 
 /// Admits a request for a path in the worker cache if all guards can decide without waiting, and returns the
 /// authenticated user, if any. Returns the outer `None` if the slow path, which can wait, has to decide. An admitted
-/// request is counted, so the caller must serve it. `ends_at_once`: result of `PipelineIo::ends_at_once` for its
-/// response. It has no effect if a user is authenticated.
+/// request is counted, so the caller must serve it. `ends_at_once`: true if one write usually sends the whole response
+/// (`PipelineIo::ends_at_once`), so that limits on concurrent requests need not count it. It has no effect if a user is
+/// authenticated.
 pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -249,7 +250,8 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
             if hidden_cookies::are_in(incoming.request.fields, &found) {
                 return None;
             }
-            // The handler may not respond at once, and the slow path would then count the request again.
+            // The handler usually responds without waiting, but may have to wait this time. The slow path then takes
+            // over, and would count the request again.
             if found.iter().any(|guard| guard.counts()) {
                 return None;
             }
@@ -260,7 +262,7 @@ pub(super) fn admit_cached<F: Fn() -> Rc<OwnedRequest>>(
 }
 
 /// Admits a request for a ready response if all guards can decide without waiting, and none has a user. An admitted
-/// request is counted, so the caller must send the response. `ends_at_once`: result of `PipelineIo::ends_at_once`.
+/// request is counted, so the caller must send the response. `ends_at_once`: as in [`admit_cached`].
 pub(super) fn admit_ready<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -286,7 +288,7 @@ enum PermittedUser {
 
 /// Counts a request that all guards admit, and returns the user whom they have authenticated, if any. Returns the outer
 /// `None` if a guard has to wait or does not admit the request, or if there is a user who is not permitted. The request
-/// is then counted nowhere. `ends_at_once`: result of `PipelineIo::ends_at_once` for a request without a user.
+/// is then counted nowhere. `ends_at_once`: as in [`admit_cached`].
 fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     worker: &Worker,
     incoming: &IncomingRequest<'_, F>,
@@ -321,10 +323,9 @@ fn admit_by_all<F: Fn() -> Rc<OwnedRequest>>(
     }
 }
 
-/// Counts a request for a path in the worker cache in all guards that count. If one of them refuses the request, the
-/// guards before it take back their counts, because the slow path counts the request again, and the result is false.
-/// The caller then drops the permits that these guards have put into `held`. `ends_at_once`: see
-/// `PipelineIo::ends_at_once`.
+/// Counts a request in all guards that count. If one of them refuses the request, the guards before it take back their
+/// counts, because the slow path counts the request again, and the result is false. The caller then drops the permits
+/// that these guards have put into `held`. `ends_at_once`: as in [`admit_cached`].
 fn count_in_all(guards: &[Arc<dyn Guard>], context: &GuardContext<'_>, ends_at_once: bool) -> bool {
     let Some(first) = guards.iter().position(|guard| guard.counts()) else {
         return true;
@@ -354,8 +355,8 @@ fn guards_of_hit(routes: &SiteRoutes, raw: &[u8], hit: &Hit, is_secure: bool) ->
     }
 }
 
-/// Returns the guards that have to admit a request for a raw path whose handler responds at once, each once. Returns
-/// `None` if the slow path has to find them.
+/// Returns the guards that have to admit a request for a raw path, each once, if its handler responds without a file or
+/// script. Returns `None` if the slow path has to find them.
 pub(super) fn guards_of_path(routes: &SiteRoutes, raw: &[u8]) -> Option<GuardList> {
     guards_of(routes, raw, None, None)
 }

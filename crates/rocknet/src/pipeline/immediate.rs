@@ -68,8 +68,8 @@ pub(super) fn cache_endpoint(
     routes: &SiteRoutes,
     (path, is_file_path): (&str, bool),
 ) {
-    // A route that serves nothing is not cached, because requests to it are logged, and responses of cached endpoints
-    // are not.
+    // A route that serves nothing is not cached. `not_found_log::log_route` logs the reason of its 404 responses, in
+    // addition to the access log. It is not called for the responses of cached endpoints.
     if endpoint.entry.is_not_found() {
         return;
     }

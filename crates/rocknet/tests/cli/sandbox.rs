@@ -71,7 +71,7 @@ fn programs_cannot_change_the_system_or_trace_processes() {
     // Without the sandbox, the calls must succeed. This shows that in the other rows only the sandbox makes them fail.
     for (server, shown, verdict) in [
         ("sandbox = \"off\"", "off: switched off", "DONE"),
-        ("mode = \"dev\"", "off: not in `dev` mode", "DONE"),
+        ("mode = \"dev\"", "off: `auto` sets no limits in `dev` mode", "DONE"),
         ("", "programs are limited (seccomp)", "FAILED"),
         ("user = \"daemon\"", "programs are limited (seccomp)", "FAILED"),
         ("sandbox = \"strict\"", "strict (seccomp and Landlock)", "FAILED"),

@@ -1,5 +1,5 @@
-//! Fields of a form for keys in the tables `cache` and `auth`, which have a field themselves: `cache.ttl`, `auth.file`
-//! and `auth.forward`.
+//! Form fields for keys inside of tables: `cache.ttl`, `auth.file` and `auth.forward`. The form also has the fields
+//! `cache`, which turns the cache on or off, and `auth` for the users.
 
 use toml_edit::{InlineTable, Item, Table, TableLike, Value};
 
@@ -80,8 +80,8 @@ impl Editor {
         Ok(())
     }
 
-    /// Moves the users of the short form of `auth` into `users`, so that the table can have other keys. Entries keep
-    /// their comments.
+    /// Moves the users of the short form, `auth = { ann = "…" }`, into the table `users` of the long form, so that
+    /// `auth` can have other keys. Entries keep their comments.
     fn lengthen_auth(&mut self, site: &str) {
         let is_long = |auth: &dyn TableLike| {
             let names = auth.iter().map(|(name, _)| name);
@@ -101,8 +101,8 @@ impl Editor {
             Item::Value(Value::InlineTable(mut users)) => {
                 let mut long = InlineTable::new();
                 std::mem::swap(long.decor_mut(), users.decor_mut());
-                // `users` is the last value of the long form, so the space before `}` is part of it. `Editor::set`
-                // moves the space to the value that it adds after `users`.
+                // In `toml_edit`, the space before `}` belongs to the last value of a table: here, `users`.
+                // `Editor::set` moves the space to the value that it adds after `users`.
                 users.decor_mut().set_suffix(" ");
                 long.insert(USERS, Value::InlineTable(users));
                 Item::Value(Value::InlineTable(long))

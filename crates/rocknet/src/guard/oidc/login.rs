@@ -24,7 +24,10 @@ use crate::values;
 /// Returns true if a browser opens a page with this request, so that a redirect to another site is useful. Requests of
 /// scripts, programs and embedded resources could not follow it.
 pub(super) fn is_navigation(request: &Request<'_>) -> bool {
-    if request.method != Method::Get || request.upgrade.is_some() || !opens_window(request) {
+    // Frames and other embedded resources have other destinations, such as `iframe`.
+    let destination = request.fields.get(KnownField::SecFetchDest);
+    let is_document = destination.is_none_or(|to| to.eq_ignore_ascii_case(b"document"));
+    if request.method != Method::Get || request.upgrade.is_some() || !is_document || is_prefetch(request) {
         return false;
     }
     match request.fields.get(KnownField::SecFetchMode) {
@@ -36,13 +39,10 @@ pub(super) fn is_navigation(request: &Request<'_>) -> bool {
     }
 }
 
-/// Returns false for a request of a frame or another embedded resource, and for a prefetch (`Sec-Purpose`), whose page
-/// the user may never open.
-pub(super) fn opens_window(request: &Request<'_>) -> bool {
+/// Returns true for a prefetch (`Sec-Purpose`), whose page the user may never open.
+pub(super) fn is_prefetch(request: &Request<'_>) -> bool {
     let mut fields = request.fields.iter();
-    let destination = request.fields.get(KnownField::SecFetchDest);
-    destination.is_none_or(|to| to.eq_ignore_ascii_case(b"document"))
-        && !fields.any(|(name, _)| name.eq_ignore_ascii_case(b"sec-purpose"))
+    fields.any(|(name, _)| name.eq_ignore_ascii_case(b"sec-purpose"))
 }
 
 /// Redirects a browser to the provider. The redirect is an `Err` of the admission, so that no handler responds.

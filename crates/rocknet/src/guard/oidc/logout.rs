@@ -11,7 +11,7 @@ use rocknet_proto::request::Request;
 use rocknet_proto::status::Status;
 
 use super::client::OidcClient;
-use super::login::{metadata, opens_window};
+use super::login::{is_prefetch, metadata};
 use super::responses::{uncached, with_cookies};
 use super::scope::RequestScope;
 use crate::fixed;
@@ -64,15 +64,15 @@ pub(super) fn respond(clients: &[&Arc<OidcClient>], scope: &RequestScope<'_>, co
     }))
 }
 
-/// Returns true for a link of the site itself, or an address that the user has typed. Other requests get the
-/// confirmation page, because another site, or an image in a page of this one, could cause them. So do requests of
-/// browsers that do not send these fields.
+/// Returns true if the user has followed a link of the site itself, or has typed the address. Other requests get the
+/// confirmation page, because another site, an image in a page of this one, or a prefetch could cause them. So do
+/// requests of browsers that do not send the `Sec-Fetch` fields.
 fn is_wanted(request: &Request<'_>) -> bool {
     let is = |name, values: [&[u8]; 2]| request.fields.get(name).is_some_and(|value| values.contains(&value));
     is(KnownField::SecFetchSite, [b"same-origin", b"none"])
         && is(KnownField::SecFetchMode, [b"navigate"; 2])
         && is(KnownField::SecFetchDest, [b"document"; 2])
-        && opens_window(request)
+        && !is_prefetch(request)
 }
 
 /// Returns true for a form of the site itself.

@@ -195,8 +195,8 @@ impl<L: Link> Connection<L> {
                     if let Some(entry) = self.streams.take(stream) {
                         entry.stream.fail(BodyError::Incomplete);
                         if let Active(exchange) = &entry.state {
-                            // The bytes of a backlog cannot be matched to this exchange, so none (`0`) are deducted as
-                            // unsent.
+                            // The access log counts all queued bytes of the exchange as sent. The bytes that the
+                            // socket has not taken yet belong to several exchanges, so none (`0`) are deducted.
                             exchange.record_cut(worker, &mut self.core.info, 0);
                         }
                     }
