@@ -50,10 +50,11 @@ use crate::stored::StoredResponse;
 pub(crate) use self::record::decode_any;
 pub use self::sites::SiteDiskUsage;
 
-/// Number of threads that read. They are not those of the pool for files, so that a slow disk does not stop that pool.
+/// Number of threads that read. They are separate from the pool for files, so that a slow disk does not stop that pool.
 const READERS: usize = 8;
 
-/// Maximum number of reads that wait or are in progress. A disk that does not respond costs no more memory.
+/// Maximum number of reads that wait or are in progress. More reads are not started, so that the queue cannot grow
+/// without limit while the disk does not respond.
 const MAX_READS: usize = 256;
 
 /// Responses on disk.
@@ -79,8 +80,8 @@ pub struct DiskUsage {
     pub hits: u64,
     /// Responses that were written.
     pub written: u64,
-    /// Stored responses that were not written, for instance because they are fresh only for a short time, are too
-    /// large, or too many wait.
+    /// Stored responses that were not written, for instance because they are fresh only for a short time or are too
+    /// large, or because too many responses wait to be written.
     pub skipped: u64,
     /// Responses that were dropped because their site has exceeded its quota.
     pub trimmed: u64,
@@ -101,7 +102,7 @@ pub(crate) fn moment(services: &Services) -> Moment {
 /// A read in progress: the response, with the reservation of its memory.
 pub(crate) type ReadJob<M> = Job<Option<(Arc<StoredResponse>, M)>>;
 
-/// Permit to read.
+/// Permit to read. Counts as one of the [`MAX_READS`] reads until it is dropped.
 struct ReadPermit(Arc<AtomicUsize>);
 
 impl Drop for ReadPermit {
@@ -146,7 +147,7 @@ impl DiskStore {
         self.shared.wake();
     }
 
-    /// Sets the quotas of sites, in bytes. Sites that are not among them have none. The oldest responses of a site that
+    /// Sets the quotas of sites, in bytes. Other sites have no quota. The oldest responses of a site that
     /// exceeds its quota are dropped.
     pub(crate) fn set_quotas<'s>(&self, quotas: impl Iterator<Item = (&'s str, u64)>) {
         let quotas: HashMap<_, _> = quotas
@@ -182,7 +183,7 @@ impl DiskStore {
         self.shared.purge(purges);
     }
 
-    /// Waits until all changes so far were written. Returns false after `time`.
+    /// Waits until all changes so far were written. Returns false if that takes longer than `time`.
     pub fn flush(&self, time: Duration) -> bool {
         self.shared.flush(time)
     }

@@ -67,20 +67,21 @@ async fn find(tree: &Arc<Tree>, exchange: &Exchange) -> Option<Rc<CachedEntry>> 
         .await
 }
 
-/// Replaces a path by [`NO_FILE_PATH`] if no file can have it as sent, but a file can have its normalized form. For
-/// example, no file can have the path `/a%2Fb/../c` because of the encoded slash, but its normalized form is `/c`.
-///
-/// All other paths are kept. They include paths that no file can have in either form, such as
-/// `/index.php/Special:Search` with its colon, because such a path may begin with the path of a script.
-pub fn clear_unnameable_path(exchange: &mut Exchange) {
+/// Sets the path of an exchange to the path under which its script is looked up, which [`script_path`] returns.
+pub fn set_script_lookup_path(exchange: &mut Exchange) {
     if script_path(&exchange.path, exchange.is_file_path) == NO_FILE_PATH {
         exchange.path = NO_FILE_PATH.into();
     }
 }
 
-/// Returns the path under which a script is looked up: `path`, or [`NO_FILE_PATH`] if [`clear_unnameable_path`] would
-/// replace it. `path`: decoded and normalized path of a request. `is_file_path`: true if a file can have the path that
-/// was sent.
+/// Returns the path under which a script is looked up. It is [`NO_FILE_PATH`] if no file can have the path as sent, but
+/// a file can have its normalized form. For example, no file can have the path `/a%2Fb/../c` because of the encoded
+/// slash, but its normalized form is `/c`.
+///
+/// All other paths are returned unchanged. They include paths that no file can have in either form, such as
+/// `/index.php/Special:Search` with its colon, because such a path may begin with the path of a script.
+///
+/// `path`: decoded and normalized path of a request. `is_file_path`: true if a file can have the path that was sent.
 pub fn script_path(path: &str, is_file_path: bool) -> &str {
     // If `from_decoded` fails, no file can have the normalized path either, so it cannot lead to another file.
     match is_file_path || SafePath::from_decoded(path).is_err() {

@@ -8,11 +8,12 @@ use crate::encoding::{encode, random_text};
 /// Time in seconds in which a user has to log in at the provider.
 pub const LOGIN_TIME_S: u64 = 10 * 60;
 
-/// Maximum length of the target of a login in bytes, because it is in a cookie. A longer one becomes `/`.
+/// Maximum length of [`PendingLogin::target`] in bytes, because a cookie keeps it. A longer target becomes `/`.
 const MAX_TARGET: usize = 768;
 
-/// Labels of the logins that one browser can have in progress. Each is the first character of a state. A further login
-/// replaces an earlier one, so that the cookies of all logins fit into the head of the next request.
+/// Labels of the logins that one browser can have in progress. The label of a login is the first character of its state
+/// and the end of the name of its cookie. A fifth login replaces an earlier one, so that the cookies of all logins fit
+/// into the head of the next request.
 const LABELS: [&str; 4] = ["0", "1", "2", "3"];
 
 /// A login that has begun. It is kept in an encrypted cookie, so that no other browser can complete it. Its members
@@ -25,7 +26,7 @@ pub struct PendingLogin {
     /// Value that the ID token has to contain.
     #[serde(rename = "n")]
     pub nonce: String,
-    /// Secret of which the provider has the hash (RFC 7636).
+    /// Secret whose hash the provider gets when the login begins (RFC 7636).
     #[serde(rename = "v")]
     pub verifier: String,
     /// Address of the callback.
@@ -76,8 +77,8 @@ impl PendingLogin {
         })
     }
 
-    /// Returns the label of the login in the name of its cookie. `state`: the whole state. `None` if it has another
-    /// form.
+    /// Returns the label of the login with this state, from which the name of its cookie is made. `None` if the state
+    /// does not begin with a label, as in a forged callback.
     pub fn label(state: &str) -> Option<&str> {
         state.get(..1).filter(|label| LABELS.contains(label))
     }
@@ -116,7 +117,8 @@ impl PendingLogin {
     }
 }
 
-/// Returns a target that can be appended to the origin of the site: a path with query, in characters of a URL.
+/// Returns a target that can be appended to the origin of the site: a path with query, in characters of a URL. Any
+/// other target becomes `/`.
 fn own_target(target: &[u8]) -> &str {
     let text = std::str::from_utf8(target).unwrap_or_default();
     let is_target =

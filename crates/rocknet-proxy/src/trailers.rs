@@ -7,9 +7,13 @@ use rocknet_proto::semantics::cgi_names;
 use crate::header_spoofing::is_spoofed;
 use rocknet_handler::response::FieldList;
 
-/// Fields that are dropped from trailers of requests, because only a proxy may set them or a CGI-like upstream would
-/// use them.
+/// Fields that are dropped from trailers of requests. Others, such as `Forwarded` and `X-Forwarded-For`, are dropped in
+/// both directions: [`is_allowed_trailer`] rejects them. Only a proxy may set `X-Real-IP`. A program behind a CGI-like
+/// upstream would use the value of `Proxy` as the address of a proxy (httpoxy).
 const NEVER_IN_REQUESTS: KnownFieldSet = KnownFieldSet::of(&[KnownField::Proxy, KnownField::XRealIp]);
+
+/// Another field that only a proxy may set; `KnownField` does not contain it.
+const FORWARDED_PREFIX: &[u8] = b"X-Forwarded-Prefix";
 
 /// Fields that are dropped from trailers of responses: control data that a cache would merge into the head (RFC 9110
 /// §6.5.1), and fields that RockNet sets itself.
@@ -33,7 +37,7 @@ pub fn for_request(received: &FieldList, proxy_headers: &[(String, String)]) -> 
     };
     let is_never = |name: &[u8]| {
         let is_known = KnownField::from_name(name).is_some_and(|known| NEVER_IN_REQUESTS.contains(known));
-        is_known || is_spoofed(name)
+        is_known || is_spoofed(name) || cgi_names::are_same(name, FORWARDED_PREFIX)
     };
     passed(
         received
@@ -87,6 +91,8 @@ mod tests {
             "X-Sum",
             "X_Key",
             "X_Real_IP",
+            "X-Forwarded-Prefix",
+            "x_forwarded_prefix",
         ] {
             received.add(name, "1");
         }
@@ -102,7 +108,9 @@ mod tests {
                 "Proxy",
                 "X-Sum",
                 "X_Key",
-                "X_Real_IP"
+                "X_Real_IP",
+                "X-Forwarded-Prefix",
+                "x_forwarded_prefix"
             ]
         );
     }

@@ -103,7 +103,7 @@ pub fn taken_over(assets: &str, message: &str) -> String {
     rendered(&TakenOverPage { assets, message })
 }
 
-/// Renders an error page without data.
+/// Renders an error in the frame of a page, in place of the page's data.
 pub fn error(page: PageKind, permission: Permission, assets: &str, error: &ApiError) -> (Status, String) {
     failed(Frame::new(page, permission, assets), error)
 }
@@ -169,7 +169,7 @@ fn failed(frame: Frame<'_>, error: &ApiError) -> (Status, String) {
 ///
 /// # Errors
 ///
-/// Fails with status 404 if the page is not a view, or with the error of the request for its data.
+/// Fails with status 404 if there is no data for this page, or with the error of the request for its data.
 async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, control: &C) -> Result<String, ApiError> {
     if let Some(mode) = page.form() {
         return site::view(mode, query, frame, control).await;
@@ -195,7 +195,8 @@ async fn view<C: Control>(page: PageKind, query: &[u8], frame: Frame<'_>, contro
     })
 }
 
-/// Returns the request for the data of a view; `None` for views with a form, and for pages that are not views.
+/// Returns the request for the data of a page that this file renders itself. Returns `None` for pages that are rendered
+/// by a submodule, such as `maintenance`, and for pages without data, such as the login.
 fn request(page: PageKind, query: &[u8]) -> Option<Request> {
     Some(match page {
         PageKind::Overview => Request::Status,

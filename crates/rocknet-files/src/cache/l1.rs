@@ -35,8 +35,9 @@ const MAX_MISSING_BYTES: usize = 512 << 10;
 /// dropped immediately. Otherwise a client that requests many files could make the workers keep more memory until the
 /// next tick than the cache is allowed to use.
 const MAX_ADDED_BYTES: u64 = 8 << 20;
-/// Minimum number of paths that the shrunk table has room for, so that a small table is never shrunk.
-const MIN_TABLE: usize = 64;
+/// Minimum of the number of paths that the table is considered to need. It is higher than the number of paths if there
+/// are few, so that a small table is never shrunk.
+const MIN_NEEDED: usize = 64;
 /// Maximum length of a path in bytes. With longer paths, a client could fill memory with paths that are never requested
 /// again.
 const MAX_PATH_LENGTH: usize = 512;
@@ -367,8 +368,9 @@ impl L1Cache {
             keep
         });
         (self.bytes, self.missing_bytes) = (bytes, missing_bytes);
-        // Shrinks the table after a flood of requests, to twice the needed size so that shrinking is rare.
-        let needed = self.paths.len().max(MIN_TABLE);
+        // After a flood of requests, the table may have room for more than 8 times as many paths as needed. It is then
+        // shrunk, but keeps room for twice as many as needed, so that it rarely has to grow again.
+        let needed = self.paths.len().max(MIN_NEEDED);
         if self.paths.capacity() > 8 * needed {
             let hasher = &self.hasher;
             self.paths

@@ -66,7 +66,7 @@ impl Handler for PhpHandler {
         let (tree, backend) = (Arc::clone(&self.tree), Arc::clone(&self.backend));
         Box::pin(async move {
             // No file has a path such as `/a%2Fb.php`, and its decoded form must not lead to the script `/a/b.php`.
-            handler::clear_unnameable_path(&mut exchange);
+            handler::set_script_lookup_path(&mut exchange);
             let script = match handler::find_script(&tree, &exchange).await {
                 Ok(script) => script,
                 Err(response) => return response,

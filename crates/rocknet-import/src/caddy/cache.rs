@@ -54,7 +54,9 @@ struct CacheDraft {
     has_no_query: bool,
     /// Request fields that are a part of the key.
     fields: Vec<String>,
+    /// Conditions of `bypass`, the requests that the cache ignores.
     bypass: Vec<Value>,
+    /// Other keys of `cache` with their values, such as `max_object`.
     others: Vec<(String, Value)>,
 }
 
@@ -135,7 +137,8 @@ impl CacheDraft {
         Ok(())
     }
 
-    /// Reads the value of `default_cache_control` in lower case, which applies to responses without `Cache-Control`.
+    /// Reads `default_cache_control`, which applies to responses without `Cache-Control`. `control`: its value in lower
+    /// case.
     fn default_control(&mut self, control: &str) -> Result<(), &'static str> {
         let directives: Vec<&str> = control.split(',').map(str::trim).collect();
         let find = |name: &str| directives.iter().find_map(|directive| directive.strip_prefix(name));
@@ -166,7 +169,10 @@ impl CacheDraft {
                 self.template = Some(template);
             }
             ("disable_host" | "disable_scheme", _) => {
-                notes.differs(option, "responses of different hosts and schemes are stored separately");
+                notes.differs(
+                    option,
+                    "the key always contains the scheme, and the host unless `template` omits it",
+                );
             }
             ("disable_vary", _) => notes.differs(option, "`Vary` of responses is obeyed"),
             ("disable_body" | "disable_method" | "hash" | "hide", _) => {
@@ -223,7 +229,8 @@ impl CacheDraft {
             }
         }
         let fields = self.fields.iter().map(|name| format!("|{{request.header.{name}}}"));
-        // Without a `key`, RockNet stores a response under host, path and query, which `{host}{target}` stands for.
+        // RockNet adds site and scheme to every key. Without `key`, it also adds host, path and query. If `key` is
+        // written, it replaces these three, so `{host}{target}` repeats them before the fields.
         let key = match (self.template, self.has_no_query) {
             (Some(template), _) => Some(template),
             (None, true) => Some("{host}{path}".to_owned()),

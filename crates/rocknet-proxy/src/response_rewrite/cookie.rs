@@ -60,15 +60,16 @@ fn path(path: &str, rewrites: &AddressRewrites, origin: &Origin<'_>) -> Option<S
     if !path.starts_with('/') {
         return None;
     }
+    // Paths of pairs are stored without a slash at the end, so `/` is empty in them.
     let mut pairs = rewrites.pairs.iter();
     if let Some((from, to)) = pairs.find(|(from, _)| is_below(path, from)) {
-        // An application that knows the public path has written it already.
+        // With a pair such as `/` = `/api`, an application may know the public path and write `/api/x` itself.
         if is_below(to, from) && is_below(path, to) {
             return None;
         }
         return Some(match &path[from.len()..] {
-            // Without a slash at its end, a path covers itself and everything below.
             "" | "/" if to.is_empty() => "/".to_owned(),
+            // `/app` needs no slash at the end, because a cookie with this path is also sent for everything below.
             "" | "/" => to.clone(),
             rest => format!("{to}{rest}"),
         });

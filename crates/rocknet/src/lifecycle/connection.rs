@@ -259,7 +259,7 @@ impl<L: Link> ConnectionCore<L> {
     /// unacknowledged. With more bytes, the connection stays open until the client has taken all bytes or is too slow.
     /// After an immediate close, the kernel would keep the bytes without a time limit. If the client has reset the
     /// connection, the server's side cannot be shut down, and the connection is closed immediately.
-    pub fn close_when_taken(&mut self, left: u64) {
+    pub fn close_or_await_ack(&mut self, left: u64) {
         self.end = if self.link.in_flight() <= left || self.link.shut_down().is_err() {
             End::Closed
         } else {
@@ -277,7 +277,7 @@ impl<L: Link> ConnectionCore<L> {
         let received = ready!(self.link.poll_recv(context, input))?;
         self.dropped = self.dropped.saturating_add(received.len() as u32);
         if received.is_empty() {
-            self.close_when_taken(MAX_UNACKNOWLEDGED);
+            self.close_or_await_ack(MAX_UNACKNOWLEDGED);
         } else if self.dropped > LINGER_BOUND {
             self.reset_if_untaken();
             self.end = End::Closed;

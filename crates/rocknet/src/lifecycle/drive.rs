@@ -128,6 +128,8 @@ fn fail<V: Version>(connection: &mut V, error: &io::Error) -> bool {
         return true;
     }
     connection.before_shut_down();
-    connection.core().close_when_taken(FIN_ONLY);
+    // Closes the connection once the client has acknowledged all sent bytes. `FIN_ONLY`: a sent FIN counts as one byte,
+    // which need not be acknowledged.
+    connection.core().close_or_await_ack(FIN_ONLY);
     connection.core().end == End::Closed
 }

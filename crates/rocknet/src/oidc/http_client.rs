@@ -72,11 +72,11 @@ pub type InProgress = Arc<AtomicUsize>;
 
 type FetchResult = Result<FetchResponse, ProviderFailure>;
 
-/// A request on its way to the thread. If `reply` is dropped, the request is cancelled.
+/// A request on its way to the thread. It is cancelled if the caller drops the receiver of `reply`.
 struct FetchJob {
     request: FetchRequest,
     reply: oneshot::Sender<FetchResult>,
-    /// Places among the requests to the provider, and among all requests.
+    /// Permits that count the request among those to its provider and among all, until the job is dropped.
     _permits: [FetchPermit; 2],
 }
 
@@ -113,7 +113,7 @@ impl HttpClient {
             reply,
             _permits: permits,
         };
-        // The thread cannot be started, or was stopped. As with too many requests, the browser gets 503.
+        // If the thread cannot be started or was stopped, the browser gets 503, as with too many requests.
         if !self.thread.send(job) {
             return Err(ProviderFailure::busy());
         }
@@ -126,7 +126,7 @@ impl HttpClient {
     }
 }
 
-/// Place for a request in progress.
+/// Permit for a request in progress. Dropping it admits another request.
 struct FetchPermit(Arc<AtomicUsize>);
 
 impl FetchPermit {
@@ -156,7 +156,7 @@ async fn run(mut jobs: UnboundedReceiver<FetchJob>) {
             let result = match client {
                 Ok(client) => tokio::select! {
                     result = send(client, request) => result,
-                    // The client of this server has left.
+                    // The caller waits no longer, for example because the browser has disconnected.
                     () = reply.closed() => return,
                 },
                 Err(error) => Err(ProviderFailure::unreachable(error)),
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_provider_does_not_take_all_places() {
+    fn one_provider_does_not_take_all_permits() {
         let (one, all) = (InProgress::default(), InProgress::default());
         let mut taken: Vec<_> = (0..MAX_PER_PROVIDER)
             .map(|_| {

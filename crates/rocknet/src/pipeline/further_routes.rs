@@ -64,7 +64,7 @@ async fn handle_guarded(
     let output = match scripts {
         Some(tree) => {
             // No file has a path such as `/a%2Fb/../c`, and its normalized form `/c` must not lead to a script.
-            handler::clear_unnameable_path(&mut exchange);
+            handler::set_script_lookup_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {
                     // The rules were already applied to `exchange.path`. If a rule has rewritten it, only the rules

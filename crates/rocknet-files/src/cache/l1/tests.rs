@@ -99,7 +99,7 @@ fn the_bytes_of_paths_and_values_are_bounded_and_freed() {
         cache.drop_retired();
         check_sums(&cache);
         assert_eq!(cache.bytes, 0);
-        assert!(cache.paths.capacity() <= capacity.min(8 * MIN_TABLE));
+        assert!(cache.paths.capacity() <= capacity.min(8 * MIN_NEEDED));
     }
 }
 

@@ -149,7 +149,7 @@ impl<L: Link> Connection<L> {
                 // The request is incomplete, and the client is gone. No response has begun that could be recorded.
                 channel.end(Err(BodyError::Incomplete));
                 self.state = State::Reading;
-                self.core.close_when_taken(MAX_UNACKNOWLEDGED);
+                self.core.close_or_await_ack(MAX_UNACKNOWLEDGED);
             }
             BodyEvent::Refused(refusal) => {
                 let too_large = refusal == Refusal::ContentTooLarge;

@@ -59,7 +59,7 @@ impl<L: Link> Connection<L> {
             if received.is_empty() {
                 // The client has closed its side. Up to `MAX_UNACKNOWLEDGED` bytes do not delay the close.
                 self.core.link.finish();
-                self.core.close_when_taken(MAX_UNACKNOWLEDGED);
+                self.core.close_or_await_ack(MAX_UNACKNOWLEDGED);
                 return Poll::Ready(Ok(()));
             }
             if self.core.unread.is_empty() {

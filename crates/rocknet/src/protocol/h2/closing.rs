@@ -37,7 +37,7 @@ impl<L: Link> Connection<L> {
     pub(super) fn client_ended(&mut self) {
         self.record_cuts();
         self.before_shut_down();
-        self.core.close_when_taken(MAX_UNACKNOWLEDGED);
+        self.core.close_or_await_ack(MAX_UNACKNOWLEDGED);
     }
 
     /// Acts on the passed deadlines of exchanges, and sets the deadline of the connection for the wait that begins.
