@@ -182,21 +182,21 @@ pub(crate) async fn forward_uncounted(cached: Arc<CachedRoute>, forwarded: Forwa
     };
     let facts = RequestFacts::of(&request.fields);
     let code = response.status.code();
-    // `stored`: result of storing the response; the error is the value of `detail`.
-    let status = |stored: Result<(), &'static str>| CacheStatus::Forwarded {
+    // `storage`: error with the value of `detail` if the response is not stored.
+    let status = |storage: Result<(), &'static str>| CacheStatus::Forwarded {
         reason,
         status: None,
-        is_stored: stored.is_ok(),
+        is_stored: storage.is_ok(),
         is_collapsed: false,
-        detail: stored.err(),
+        detail: storage.err(),
     };
     // For a response that takes the place of that of the handler.
-    let replaced = |stored: Result<(), &'static str>| CacheStatus::Forwarded {
+    let replaced = |storage: Result<(), &'static str>| CacheStatus::Forwarded {
         reason,
         status: Some(code),
-        is_stored: stored.is_ok(),
+        is_stored: storage.is_ok(),
         is_collapsed: false,
-        detail: stored.err(),
+        detail: storage.err(),
     };
     let properties = storable::properties(&cached, &facts, &response, times, &request, is_secure, changes);
     let is_confirmed = response.status == Status::NOT_MODIFIED && !keeps_preconditions;

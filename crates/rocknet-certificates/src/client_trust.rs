@@ -131,8 +131,8 @@ impl ClientTrust {
         }))
     }
 
-    /// Logs a warning for each revocation list that ends soon, and another one once it has ended. Later calls do not
-    /// log them again.
+    /// Logs a warning for each revocation list that ends soon, and another one once it has ended. They are not
+    /// logged again until a file changes.
     pub(super) fn warn_of_ending_revocation_lists(&self) {
         for warning in self.due_warnings(UnixTime::now().as_secs()) {
             tracing::warn!(files = self.files(), "{warning}");

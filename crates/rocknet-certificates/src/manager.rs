@@ -289,7 +289,7 @@ impl ManagerState {
                 }
                 None => {}
             }
-            // Also if no file has changed, because a list ends with time.
+            // This is checked even if no file has changed, because a list ends at its time.
             trust.warn_of_ending_revocation_lists();
             true
         });

@@ -1,7 +1,7 @@
 //! A filter that limits the bandwidth of responses (`limit.bandwidth` of the configuration).
 //!
-//! The body of a limited response becomes a stream. The size of each piece is the bandwidth that has accumulated since
-//! the previous one. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each
+//! The body of a limited response becomes a stream. Each piece has at most the bandwidth that has accumulated since the
+//! previous one. The stream waits for ticks of the timer wheel, so a response causes at most one wake-up for each
 //! tick. A limit applies to each response separately (`Pace`), or to all responses that share it ([`SharedBandwidth`]).
 
 use std::collections::VecDeque;

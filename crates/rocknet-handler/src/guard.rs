@@ -98,8 +98,8 @@ pub struct Identity {
     pub fields: Vec<(Box<str>, Box<[u8]>)>,
     /// `Set-Cookie` fields for the response, such as those of an authorization service or of a renewed session.
     pub cookies: FieldList,
-    /// True if the response depends on the client, so that it is not shared with others. False for the signature of a
-    /// URL, which does not show who uses it.
+    /// True if the response depends on the client, so that it is not shared with others. False for clients that are
+    /// admitted without being identified, such as by the signature of a URL.
     pub identifies_client: bool,
     /// Last parameter of the query, which only the guard needs: the signature of the URL. Handlers, rules and caches
     /// get the request without it. `None`: the query remains.

@@ -329,7 +329,7 @@ fn cache_and_log(page: &mut Page, status: &Status) {
 }
 
 fn stored_responses(page: &mut Page, cache: &ResponseCache, requests: &[SiteOutcomes]) {
-    let help = "Addresses with stored responses in memory.";
+    let help = "URLs with stored responses in memory.";
     page.gauge("rocknet_stored_addresses", "", help, cache.addresses);
     let help = "Size of the stored responses in memory.";
     page.gauge("rocknet_stored_bytes", "bytes", help, cache.bytes);

@@ -200,8 +200,8 @@ impl<'s> Writer<'s> {
             drop(log);
             self.clear()?;
             log = shared.log();
-            // Only now, so that the next attempt also empties the log if this one failed. The changes of the meantime
-            // concern no response, because none is left.
+            // The loss is forgotten only now, so that the next attempt also empties the log if this one failed. Changes
+            // of the meantime concern no response, because the log is empty.
             log.early = EarlyChanges::default();
         }
         if shared.is_closing() {

@@ -382,9 +382,9 @@ mod tests {
     #[test]
     fn other_placeholders_and_missing_folders_are_errors() {
         for (root, message) in [
-            ("/srv/{user}", "other than {host}"),
-            ("/srv/x-{host}", "other than {host}"),
-            ("/srv/{host}/{host}", "other than {host}"),
+            ("/srv/{user}", "as the whole name of one folder"),
+            ("/srv/x-{host}", "as the whole name of one folder"),
+            ("/srv/{host}/{host}", "as the whole name of one folder"),
             ("/none/{host}", "the folder /none does not exist"),
         ] {
             let text = format!("[site.\":8080\"]\nroot = \"{root}\"\n");

@@ -157,7 +157,7 @@ impl fmt::Display for Status {
 /// Returns a line about the stored responses, and one about the requests to routes with a response cache.
 fn stored_responses(cache: &ResponseCache) -> [String; 2] {
     let mut stored = format!(
-        "responses of {} addresses, {}",
+        "responses of {} URLs, {}",
         text::count(cache.addresses),
         text::bytes(cache.bytes)
     );
@@ -320,7 +320,7 @@ sent         5.0 GiB
 durations    a.test: 50 % within 1 µs, 99 % within 12.2 ms
              b.test: 50 % within 106.4 ms, 99 % within 1.5 s
 cache        42 files, 1.5 MiB, 90.0 % hits
-stored       responses of 1,234 addresses, 12.0 MiB
+stored       responses of 1,234 URLs, 12.0 MiB
              97.5 % hits: 97,000 fresh, 400 stale, 100 shared; 2,500 forwarded, 12 bypassed
 sandbox      programs are limited (seccomp)
 rights       CAP_NET_BIND_SERVICE
@@ -371,7 +371,7 @@ reloads      3
             },
             ..Status::default()
         };
-        let expected = "stored       responses of 0 addresses, 0 B in memory; 5,678 responses, 3.0 GiB on disk\n             – hits: 0 fresh, 0 stale, 0 shared; 0 forwarded, 0 bypassed\n";
+        let expected = "stored       responses of 0 URLs, 0 B in memory; 5,678 responses, 3.0 GiB on disk\n             – hits: 0 fresh, 0 stale, 0 shared; 0 forwarded, 0 bypassed\n";
         assert!(on_disk.to_string().contains(expected), "{on_disk}");
     }
 

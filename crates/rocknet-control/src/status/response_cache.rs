@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ResponseCache {
-    /// Number of addresses with stored responses in memory now.
+    /// Number of URLs with stored responses in memory now.
     pub addresses: u64,
     /// Number of bytes of stored responses in memory now.
     pub bytes: u64,

@@ -63,8 +63,8 @@ impl BackendRequest {
             secure: tls.as_deref(),
             user: user.as_deref(),
             // Applications do not get a password that the server has verified itself. If an authorization service, a
-            // login provider or a client certificate identifies the client (`is_identified`), they get `Authorization` as
-            // with nginx and Caddy, because it may contain a token for the application.
+            // login provider or a client certificate identifies the client (`is_identified`), they get `Authorization`
+            // as with nginx and Caddy, because it may contain a token for the application.
             has_verified_password: user.is_some() && !is_identified,
         }
     }

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(model.act(Act::Submit), [Effect::Job(Job::Service(job.clone()))]);
         model.report(Report::Served(
             job,
-            Ok("stored responses of 2 addresses were dropped".to_owned()),
+            Ok("stored responses of 2 URLs were dropped".to_owned()),
         ));
         assert_eq!(model.page, PageName::Traffic);
         assert!(

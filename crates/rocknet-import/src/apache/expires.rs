@@ -85,7 +85,7 @@ fn settle(settings: &mut Settings, has_scripts: bool) -> Option<usize> {
     None
 }
 
-/// Returns true unless the endings of the paths of a pattern show that none is a script of PHP.
+/// Returns true unless a pattern requires file extensions, such as `.jpg`, that no script of PHP has.
 fn may_match_scripts(pattern: &str) -> bool {
     let is_script = |ending: &str| ending.eq_ignore_ascii_case("php");
     match pattern.strip_prefix('~') {

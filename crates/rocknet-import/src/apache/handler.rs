@@ -111,7 +111,7 @@ impl ScriptRunners {
         let is_none = directive.argument(0).eq_ignore_ascii_case("none");
         match self.later.get(&directive.line) {
             Some(true) => LaterRunner::EveryScript,
-            None if !self.by_path && !(self.by_type && is_none) => LaterRunner::None,
+            None if !(self.by_path || self.by_type && is_none) => LaterRunner::None,
             _ => LaterRunner::Some,
         }
     }

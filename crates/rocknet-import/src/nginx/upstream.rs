@@ -225,7 +225,7 @@ pub(super) fn settings(directives: &[&Directive], target: &mut Target, pass: &Di
             }
             // `mirror::resolve` has replaced the path of a location by the URL of its `proxy_pass`.
             ("mirror", [url]) if url.contains("://") || url.starts_with("unix:") => {
-                proxy.set("mirror", Value::text(*url))
+                proxy.set("mirror", Value::text(*url));
             }
             ("mirror", _) => {
                 let message = "the location that it names needs both `internal` and a constant `proxy_pass`: write \

@@ -415,6 +415,11 @@ mod tests {
         fs::remove_dir(&obstacle).unwrap();
         let (mut store, _) = open(folder.path());
         assert!(store.write(&all.clients, &[], &Stored::default()));
+        assert!(store.write(&[], &[], &Stored::default()));
+        fs::create_dir(&obstacle).unwrap();
+        assert!(!Store::open(folder.path(), true).0.has_failed, "the file has no bans");
+        fs::remove_dir(&obstacle).unwrap();
+        assert!(store.write(&all.clients, &[], &Stored::default()));
         fs::create_dir(&obstacle).unwrap();
         // The last ban is lifted.
         assert!(!store.write(&[], &[], &Stored::default()));

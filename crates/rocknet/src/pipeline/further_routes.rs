@@ -63,7 +63,7 @@ async fn handle_guarded(
     let scripts = tree.filter(|tree| tree.runs_scripts && !tree.is_program(&exchange.path));
     let output = match scripts {
         Some(tree) => {
-            // No file has a path such as `/a%2Fb`, and its decoded form must not lead to the script `/a/b`.
+            // No file has a path such as `/a%2Fb/../c`, and its normalized form `/c` must not lead to a script.
             handler::set_script_lookup_path(&mut exchange);
             match handler::find_script(tree, &exchange).await {
                 Ok(script) => {

@@ -68,7 +68,7 @@ pub fn log_handler_timeout(
     };
     if cause.may_be_logged() {
         let result = match has_fallback {
-            true => "the client got the server's plain page for this status",
+            true => "the client got the server's plain page instead of the site's error page",
             false => "the request failed",
         };
         let address = worker.address.to_string();

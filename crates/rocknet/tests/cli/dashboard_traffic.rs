@@ -125,7 +125,7 @@ fn stored_responses_are_dropped() {
         fact(&page, "Sent from these"),
         "50.0 % of 4 requests: 2 fresh, 0 stale, 0 shared"
     );
-    assert!(fact(&page, "In memory").ends_with(", of 2 addresses"), "{page}");
+    assert!(fact(&page, "In memory").ends_with(", of 2 URLs"), "{page}");
     assert!(fact(&page, "Forwarded").starts_with("2, and 0 "), "{page}");
     assert_eq!(fact(&client.page("/").body, "Sent from these"), "50.0 % of 4 requests");
     let purge = |what: &str, text: &str, site: &str| {
@@ -143,7 +143,7 @@ fn stored_responses_are_dropped() {
         ("all", String::new(), "", 2),
     ] {
         let page = purge(what, &text, site);
-        let expected = format!("{GOOD}stored responses of {dropped} addresses were dropped");
+        let expected = format!("{GOOD}stored responses of {dropped} URLs were dropped");
         assert!(page.starts_with(&expected), "{what} {text} {site}: {page}");
         assert_eq!(forwarded(), dropped, "{what} {text} {site}");
     }

@@ -118,7 +118,7 @@ fn an_error_page_that_is_late_is_replaced_by_the_plain_one() {
         messages.all(),
         [
             "a response, or its next piece, was not ready within the two seconds for an error page; the client got the \
-          server's plain page for this status"
+          server's plain page instead of the site's error page"
         ]
     );
 }

@@ -140,8 +140,8 @@ impl ListWriter {
     }
 }
 
-/// Joins two texts between elements. Drops the first text if it has no comment. Otherwise keeps exactly one line end
-/// and one indentation after the comment, because a TOML comment ends with its line.
+/// Joins two texts between elements. Drops the first text if it has no comment. Otherwise keeps a line end and
+/// one indentation after the comment, because a TOML comment ends with its line.
 fn joined(first: &str, second: &str) -> String {
     let starts_line = second.trim_start_matches([' ', '\t']).starts_with('\n');
     match first.contains('#') {

@@ -107,9 +107,7 @@ impl MainLoop {
                         "; on disk the purge is not recorded yet, so it would be lost if the server was killed now"
                     }
                 };
-                Ok(done(&format!(
-                    "stored responses of {dropped} addresses were dropped{note}"
-                )))
+                Ok(done(&format!("stored responses of {dropped} URLs were dropped{note}")))
             }
         }
     }
