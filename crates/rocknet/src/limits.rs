@@ -27,7 +27,8 @@ const MAX_WAITING: usize = 4_096;
 pub struct LimitRegistry {
     /// Seed of the hashes of keys, which clients cannot know.
     seed: KeySeed,
-    /// Maximum memory, which all tables share.
+    /// Maximum memory, which the tables of rates and of bandwidths share. A table of connections needs no maximum,
+    /// because it has entries only for requests in progress.
     budget: Arc<Budget>,
     states: Mutex<HashMap<LimitId, Weak<LimitState>>>,
     guards: Mutex<HashMap<GuardId, Weak<dyn Guard>>>,

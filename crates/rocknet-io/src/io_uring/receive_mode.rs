@@ -68,8 +68,10 @@ impl ReceiveMode {
             self.small_receives = 0;
             return;
         }
-        self.small_receives += 1;
-        self.is_large = self.small_receives < SMALL_RECEIVES_TO_LEAVE;
+        self.small_receives = self.small_receives.saturating_add(1);
+        if self.small_receives >= SMALL_RECEIVES_TO_LEAVE {
+            self.is_large = false;
+        }
     }
 }
 

@@ -41,6 +41,7 @@ impl Scope<'_> {
             self.settings.set("error_level", Value::text(level), line);
             return;
         }
+        // `log_format::resolve` has put the line of the format in the place of its name.
         if let Some(format) = rest.first().and_then(|word| log_format::line(word)) {
             if self.level == ConfigLevel::Http {
                 self.settings.set("log_format", Value::text(format), line);
