@@ -306,7 +306,8 @@ pub(crate) fn restore(route: &mut Settings, root: &Settings, base: &Settings) {
         if key == "root" && has_alias {
             continue;
         }
-        // `deny = "all"` of the site removes its `allow`, so a route that is not closed gets it back.
+        // `deny = "all"` of the site removes its `allow`, so the route gets it back. If the route has `deny = "all"`
+        // itself, `set_default` ignores the `allow`.
         if key == "deny"
             && root.is_closed()
             && let Some(allow) = base.get("allow")

@@ -154,8 +154,8 @@ impl Shared {
     }
 
     /// Waits for `time`, so that further records are written together with those that wait. Returns earlier if there
-    /// are enough for a write, if a change must be written soon, or if the log is closed. Also returns earlier if so
-    /// many records wait that the log must be emptied (`is_overrun`).
+    /// are enough for a write, if a change must be written soon, or if the log is closed. Also returns earlier if the
+    /// disk is so slow that too many records wait (`is_overrun`): the thread must then empty the log at once.
     pub fn gather<'l>(&self, mut log: MutexGuard<'l, Log>, time: Duration) -> MutexGuard<'l, Log> {
         let until = Instant::now() + time;
         // A signal alone does not end the wait.

@@ -25,7 +25,7 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("file name, with `/` or `.` in it"),
         ]),
         "Unix socket of the control API. The user of the server and the members of its group may connect; this is the \
-         only access control. The environment variable ROCKNET_SOCKET overrides it, and `rocknet status` and similar \
+         only access control. The environment variable ROCKNET_SOCKET overrides the key. `rocknet status` and similar \
          commands read the same variable and key. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
@@ -44,9 +44,10 @@ pub(super) const KEYS: &[Key] = &[
             Kind::Text("address with a port, such as `127.0.0.1:PORT`"),
         ]),
         "Address on which the control API is also served, for programs that cannot use a Unix socket, such as Prometheus, \
-         and for browsers. A port without an address is a port of 127.0.0.1. Requests need a token from the folder \
-         `admin` of the state folder: `token`, or `read-token` for requests that change nothing; or `password`. An \
-         address that other machines can reach requires `password` and `cert`. A change takes effect after a restart.",
+         and for browsers. A port without an address is a port of 127.0.0.1. Requests need the token in the file \
+         `admin/token` of the state folder, or the password whose hash is set by the key `password`. The token in \
+         `admin/read-token` suffices for requests that change nothing. An address that other machines can reach \
+         requires the keys `password` and `cert`. A change takes effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
         render: |admin, _| match &admin.listen {
@@ -59,8 +60,9 @@ pub(super) const KEYS: &[Key] = &[
         "password",
         &[Section::Admin],
         Kind::Text("hash of the password"),
-        "Hash of a password that admits every request at `listen`, from `rocknet hash-password`. Programs send it as the \
-         user `admin` by HTTP Basic authentication. A change takes effect after a restart.",
+        "Hash of a password that admits every request at `listen`. The command `rocknet hash-password` prints the \
+         hash. Programs send the password with the user name `admin` by HTTP Basic authentication. A change takes \
+         effect after a restart.",
     )
     .sets(&[Target::Admin(bound!(
         render: |admin, _| match &admin.password {

@@ -10,8 +10,9 @@ use crate::cache::eviction_queue::QueuedEntry;
 use crate::cache::key::Key;
 use crate::entry::Entry;
 
-/// Minimum number of entries that a shrunk table has room for, so that small tables are never shrunk.
-pub(super) const MIN_TABLE: usize = 1024;
+/// Minimum of the number of entries that the table is considered to need. It is higher than the number of entries if
+/// there are few, so that a small table is never shrunk.
+pub(super) const MIN_NEEDED: usize = 1024;
 
 impl CacheThread {
     pub(super) fn store(&mut self, key: &Key, entry: &Arc<Entry>) {
@@ -28,8 +29,9 @@ impl CacheThread {
             stored.entry.retire();
             self.queues.remove(&stored.positions);
         }
-        // Shrinks the table after a flood of requests, to twice the needed size so that shrinking is rare.
-        let needed = self.entries.len().max(MIN_TABLE);
+        // After a flood of requests, the table may have room for more than 8 times as many entries as needed. It is
+        // then shrunk, but keeps room for at least twice as many as needed.
+        let needed = self.entries.len().max(MIN_NEEDED);
         if self.entries.capacity() > 8 * needed {
             self.entries.shrink_to(2 * needed);
         }

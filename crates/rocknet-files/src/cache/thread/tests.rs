@@ -8,7 +8,7 @@ use std::time::Duration;
 use rocknet_config::model::Settings;
 use rocknet_proto::status::Status;
 
-use super::storage::MIN_TABLE;
+use super::storage::MIN_NEEDED;
 use super::*;
 use crate::cache::file_cache::{FileCache, MAX_QUERIES, MAX_QUERY_BYTES};
 use crate::cache::key::MAX_ENTRIES;
@@ -363,7 +363,7 @@ fn the_number_of_entries_is_bounded_and_tables_shrink() {
     assert_eq!(stepped.thread.entries.len(), 0);
     assert_eq!(stepped.thread.queues.of(Bound::Total).len(), 0);
     assert!(
-        stepped.thread.entries.capacity() <= 8 * MIN_TABLE,
+        stepped.thread.entries.capacity() <= 8 * MIN_NEEDED,
         "{}",
         stepped.thread.entries.capacity()
     );

@@ -2,9 +2,13 @@
 //! have not been sent. A response that becomes ready waits for all these bytes, even if it is urgent ([decision 18]).
 //! Frames are rendered in rounds, each of which begins after the output of the previous one has been sent.
 //!
-//! The limit follows the measured rate of the link. Bytes and time are counted only while the link is full, because at
-//! other times the handlers determine the rate. The clock is read only when the link fills up or drains. No socket
-//! option is set before a connection has sent more than [`INITIAL_LIMIT`].
+//! The limit follows the measured rate of the link. Time is counted only while the link is full, because at other times
+//! the handlers determine the rate. The clock is read only when the link fills up or drains. Bytes are counted from the
+//! moment at which the link is full until the connection has nothing to send. If the link drains before that, the next
+//! round is rendered without a wait for a handler. Its bytes are counted too, because they take the room of bytes that
+//! the full link has sent. Bytes that the link takes before it is full are not counted, as their time is not.
+//!
+//! No socket option is set before a connection has sent more than [`INITIAL_LIMIT`].
 //!
 //! [decision 18]: ../../../../../docs/decisions/0018-late-scheduling.md
 
@@ -69,7 +73,7 @@ pub(super) struct SendBudget {
     full: Duration,
     /// Time at which the link became full; `None` if it is not full.
     full_since: Option<Instant>,
-    /// True if the link was full and has not been idle since.
+    /// True if the link was full, and the connection has always had bytes to send since. Only then are bytes counted.
     is_sampling: bool,
 }
 
@@ -135,7 +139,7 @@ impl SendBudget {
         std::mem::replace(&mut self.kernel_limit, UNLIMITED) < UNLIMITED
     }
 
-    /// Counts `bytes` that the link has taken.
+    /// Counts `bytes` that the link has taken. Ignores them at first and after an idle time, until the link is full.
     pub fn moved(&mut self, bytes: u64) {
         if self.is_sampling {
             self.bytes += bytes;
@@ -170,7 +174,7 @@ impl SendBudget {
         }
     }
 
-    /// Records that no more bytes are to be sent.
+    /// Records that the connection has nothing to send for now. Bytes are not counted until the link is full again.
     pub fn idle(&mut self) {
         self.is_sampling = false;
     }
