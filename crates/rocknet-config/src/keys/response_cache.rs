@@ -25,8 +25,8 @@ pub(super) const KEYS: &[Key] = &[
         "cache",
         BOTH,
         Kind::Either(&[Kind::Boolean, Kind::Table(Section::ResponseCache)]),
-        "Stores responses of the proxy, of PHP, of the application or of the controller in memory, and sends them again \
-         while they are fresh (RFC 9111). Only responses that permit it are stored: `Cache-Control` or `Expires` states \
+        "Stores responses of the proxy, of PHP, of the application or of the `controller` (a function of a loaded \
+         library) in memory, and sends them again while they are fresh (RFC 9111). Only responses that permit it are stored: `Cache-Control` or `Expires` states \
          their lifetime, and none with `private`, `no-store` or `Set-Cookie` is stored. Requests with `Authorization` \
          or a verified user get no stored response, unless the response is marked as `public`. The field \
          `Cache-Status` of each response states what the cache did. A table turns the cache on and accepts more \

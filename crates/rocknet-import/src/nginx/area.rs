@@ -8,7 +8,7 @@ use crate::document::RuleStage;
 use crate::file_rules;
 use crate::value::Value;
 
-use super::place::{LocationMatch, Locations, is_for_every_script, literal, matched};
+use super::place::{LocationMatch, Locations, is_for_every_script, literal_start, matched};
 use super::restriction::is_denied;
 
 /// Maximum number of patterns in one exception, as in the check of the configuration.
@@ -149,7 +149,7 @@ impl LocationArea {
             return patterns.iter().all(is_inside).then(|| patterns.to_vec());
         }
         let prefixes: Vec<&str> = self.patterns.iter().map(|own| own.trim_end_matches('*')).collect();
-        let is_inside = |pattern: &String| prefixes.iter().any(|prefix| literal(pattern).starts_with(prefix));
+        let is_inside = |pattern: &String| prefixes.iter().any(|prefix| literal_start(pattern).starts_with(prefix));
         patterns.iter().all(is_inside).then(|| patterns.to_vec())
     }
 }
@@ -178,7 +178,7 @@ fn overlaps(left: &str, right: &str) -> bool {
             return matches(other, exact);
         }
     }
-    let (left, right) = (literal(left), literal(right));
+    let (left, right) = (literal_start(left), literal_start(right));
     left.starts_with(&right) || right.starts_with(&left)
 }
 
@@ -205,6 +205,6 @@ fn matches(pattern: &str, path: &str) -> bool {
         Some(Ok(regex)) => regex.matches(path.as_bytes()),
         Some(Err(_)) => false,
         None if !pattern.contains('*') => pattern == path,
-        None => path.starts_with(&literal(pattern)),
+        None => path.starts_with(&literal_start(pattern)),
     }
 }

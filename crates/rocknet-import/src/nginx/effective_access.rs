@@ -1,4 +1,5 @@
-//! Access control in effect at a level of nginx, which inherits each directive that it does not have itself.
+//! Access control in effect at a level of nginx. A level inherits each directive that it does not have itself. `allow` and
+//! `deny` count as one directive: a level with either of them inherits no list.
 
 use crate::directive::Directive;
 
@@ -38,10 +39,11 @@ impl<'a> EffectiveAccess<'a> {
 
     /// Returns true if every client is admitted.
     pub fn is_open(&self) -> bool {
-        let last = self.lists.iter().position(|d| d.argument(0) == "all");
-        let applied = &self.lists[..last.map_or(self.lists.len(), |at| at + 1)];
+        // The first entry that matches a client applies, so entries after one for `all` have no effect.
+        let all = self.lists.iter().position(|d| d.argument(0) == "all");
+        let applied = &self.lists[..all.map_or(self.lists.len(), |at| at + 1)];
         // With `satisfy any`, a client without an `allow` needs authentication.
-        let is_auth_optional = self.is_any_enough && last.is_some();
+        let is_auth_optional = self.is_any_enough && all.is_some();
         !applied.iter().any(|d| d.is("deny")) && (!self.has_auth() || is_auth_optional)
     }
 

@@ -260,7 +260,7 @@ fn without_dotfiles(location: &Directive, mut patterns: Vec<String>, site: &mut 
 }
 
 /// Returns the literal text at the beginning of all paths that a pattern matches.
-pub(super) fn literal(pattern: &str) -> String {
+pub(super) fn literal_start(pattern: &str) -> String {
     let Some(expression) = pattern.strip_prefix('~') else {
         return pattern.split('*').next().unwrap_or_default().to_owned();
     };

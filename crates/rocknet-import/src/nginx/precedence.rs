@@ -7,7 +7,7 @@ use crate::document::{Notes, Site};
 use crate::note::{Note, shown};
 use crate::settings::Settings;
 
-use super::place::{LocationMatch, Locations, literal, matched};
+use super::place::{LocationMatch, Locations, literal_start, matched};
 use super::restriction::{is_denied, restricts};
 
 /// Route of a location that has not been added to the site yet.
@@ -108,7 +108,7 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
             // `*.js` also matches the names of `*.min.js`.
             return a != b && !a.ends_with(&format!(".{b}")) && !b.ends_with(&format!(".{a}"));
         }
-        let (a, b) = (literal(a), literal(b));
+        let (a, b) = (literal_start(a), literal_start(b));
         !a.starts_with(&b) && !b.starts_with(&a)
     };
     one.iter().all(|a| other.iter().all(|b| differ(a, b)))
@@ -198,7 +198,7 @@ fn overriding(patterns: &[String], locations: &Locations<'_>, includes_denied: b
     // globs such as `/a/b*` and to regular expressions.
     let overrides = |path: &str| {
         patterns.iter().any(|pattern| {
-            let start = literal(pattern);
+            let start = literal_start(pattern);
             let is_prefix = pattern.strip_suffix('*') == Some(&start) && start.ends_with('/');
             let is_exact = !pattern.starts_with('~') && !pattern.contains('*');
             // The prefix `/a/b/` takes precedence over the pattern `/a/*`, and every prefix over `*.php`. It does not

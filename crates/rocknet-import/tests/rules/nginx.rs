@@ -105,6 +105,10 @@ fn locations_in_locations_become_routes() {
         import.toml
     );
     assert_eq!(rules(&import), ["path = '~^/a/.*?(?:\\\\.secret$)'; respond = 403"]);
+    // Without case, the expression also matches `/A/b`, which is not in the outer location.
+    let import = translated("location /a/ { location ~* ^/a/b { deny all; } location ~ ^/a/c { deny all; } }");
+    has(&import, "path = \"~*^/a/b\"\nunless = ");
+    has(&import, "path = \"~^/a/c\"\nrespond = 403");
     // Access control is inherited.
     let import = translated("location /a/ { deny all; location /a/b/ { expires 1d; } location /a/c/ { allow all; } }");
     assert!(

@@ -1,7 +1,7 @@
 //! Translates locations with regular expressions inside other locations.
 
 use super::super::php;
-use super::super::place::{CaseMode, LocationMatch, Locations, literal, matched, regex_of};
+use super::super::place::{CaseMode, LocationMatch, Locations, literal_start, matched, regex_of};
 use super::super::restriction::{denied_status, is_denied, restricts};
 use super::super::scope::Scope;
 use super::super::upstream::Upstreams;
@@ -29,7 +29,7 @@ pub(super) fn translate(
         scope.settings.set("php", Value::text(server.url), directive.line);
         scope.notes.differs(
             directive,
-            "`php` runs every `*.php` file of the place, and the other directives of the block have no effect",
+            "`php` runs every `*.php` file of the outer location, and the other directives of the block have no effect",
         );
         if restricts(directive) {
             scope.notes.skip_restriction(directive, "write a route with `deny`");
@@ -73,18 +73,20 @@ fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(Str
     }
     let base = prefix.strip_suffix('/')?;
     let compiled = |text: &str| regex_of(text, case);
-    let is_anchored_inside = expression.starts_with('^') && literal(&format!("~{expression}")).starts_with(prefix);
+    let flag = if case == CaseMode::Ignored { "*" } else { "" };
+    let is_anchored = expression.starts_with('^');
+    let is_anchored_inside = is_anchored && literal_start(&format!("~{flag}{expression}")).starts_with(prefix);
     if base.is_empty() || is_anchored_inside {
         return Some((compiled(expression)?, None));
     }
     // nginx searches the whole path, so a match may begin in the prefix, as a match of `/b/x` in a location `/a/b/`.
     // In this case, the expression itself is the pattern, and the paths outside of the prefix are exceptions.
-    let flag = if case == CaseMode::Ignored { "*" } else { "" };
-    let start = literal(&format!("~{flag}^{expression}"));
+    // `start`: text with which every match begins. `^` only makes it the beginning of a path for `literal_start`.
+    let start = literal_start(&format!("~{flag}^{expression}"));
     // True if a match may begin where `rest`, the end of the prefix, begins.
     let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);
     let mut ends = base.char_indices().map(|(at, _)| &prefix[at..]);
-    if start.is_empty() || expression.starts_with('^') || ends.any(begins_in) {
+    if start.is_empty() || is_anchored || ends.any(begins_in) {
         return Some((compiled(expression)?, Some(outside(prefix))));
     }
     let base = condition::escaped(base);
