@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::note::{Note, shown};
+use crate::regex;
 use crate::settings::Settings;
 
-use super::place::{LocationMatch, Locations, literal, matched};
+use super::place::{CaseMode, LocationMatch, Locations, literal, matched};
 use super::restriction::{is_denied, restricts};
 
 /// Route of a location that has not been added to the site yet.
@@ -18,6 +19,8 @@ pub(super) struct LocationRoute {
     pub rank: LocationRank,
     /// True if rules refuse the clients that the location refuses.
     pub is_enforced: bool,
+    /// True if a location for every path takes precedence over this expression, at least for some paths.
+    pub is_after_root: bool,
 }
 
 /// Rank of a location among those with the same pattern; the lowest rank applies. nginx finds the longest matching
@@ -51,6 +54,33 @@ pub(super) fn rank(place: &LocationMatch, pattern: &str) -> LocationRank {
             }
         }
     }
+}
+
+/// Returns true if nginx prefers a location for every path, or an expression inside it, to the expression of
+/// `locations.all[at]`, at least for some paths. `patterns`: patterns of the expression.
+pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Locations<'_>) -> bool {
+    if !matches!(locations.places[at], LocationMatch::Expression(..)) {
+        return false;
+    }
+    // nginx tries the expressions inside `location /` before those of the server.
+    let is_shared = |inner: &Directive| match matched(inner) {
+        LocationMatch::Expression(expression, CaseMode::Sensitive) => {
+            !regex::patterns(&expression).is_some_and(|found| are_disjoint(&found.patterns, patterns))
+        }
+        LocationMatch::Expression(..) => true,
+        _ => false,
+    };
+    let mut all = locations.all.iter().zip(&locations.places).enumerate();
+    all.any(|(other, (location, place))| match place {
+        LocationMatch::Prefix { path, is_final } if path == "/" => {
+            let mut inner = location.children().iter().filter(|d| d.is("location"));
+            *is_final || inner.any(is_shared)
+        }
+        LocationMatch::Expression(expression, CaseMode::Sensitive) if other < at => {
+            regex::patterns(expression).is_some_and(|found| found.patterns.contains(&"/*".to_owned()))
+        }
+        _ => false,
+    })
 }
 
 /// Returns the route that applies to each pattern. Adds notes about locations that are left out.
