@@ -92,7 +92,8 @@ pub(super) struct ScriptRunners {
     pub later: HashMap<usize, bool>,
     /// True if the type or the ending of a file selects PHP, as by `AddHandler`. `SetHandler none` does not end this.
     pub by_type: bool,
-    /// True if `ProxyPassMatch` passes scripts to PHP. Apache applies no `<Files>` section to these requests.
+    /// True if a directive runs scripts whatever `SetHandler` a `<Files>` section has: `ProxyPassMatch`, `ProxyPass`, a
+    /// `RewriteRule`, or `SetHandler` in `<If>`.
     pub by_path: bool,
 }
 
