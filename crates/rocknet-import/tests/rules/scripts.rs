@@ -248,6 +248,7 @@ fn scripts_that_directives_outside_of_sections_run_are_not_sent() {
         let is_refused = |rule: &String| rule.starts_with("path = '*.php'; respond = 403");
         assert!(rules(&import).iter().any(is_refused), "{text}\n{}", import.toml);
         assert!(!import.toml.contains("php = false"), "{text}\n{}", import.toml);
+        assert!(!has_note(&import, "PHP is off"), "{text}\n{:?}", import.notes);
     }
     // A handler of the whole server does not apply to files of the section.
     let text = format!("{run}\n<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{shown}\n</VirtualHost>\n");
