@@ -155,7 +155,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // restriction without a counterpart, both levels get `deny = "all"`, and the site stays closed.
     root.cancel_inherited_lists(&base, site.line);
     restore_scripts(&scripts, (&root, is_root_locked), &base, site);
-    let mut routes = selected(routes, site);
+    let mut routes = selected(routes, locations, site);
     let mut effective = base.clone();
     effective.merge(root.clone());
     let settings = routes.iter().map(|route| &route.settings);

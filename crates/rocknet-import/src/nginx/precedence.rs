@@ -83,8 +83,44 @@ pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Location
     })
 }
 
+/// Returns true if nginx prefers a prefix with `^~` to an expression for every path of a pattern. Below longer prefixes,
+/// nginx may apply the expression, but there, RockNet prefers the routes of these prefixes.
+fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
+    // RockNet prefers prefixes to other patterns.
+    if !pattern.starts_with('/') {
+        return false;
+    }
+    let start = literal(pattern);
+    let prefixes = locations
+        .all
+        .iter()
+        .zip(&locations.places)
+        .filter_map(|(location, place)| match place {
+            LocationMatch::Prefix { path, is_final } => Some((start.strip_prefix(path)?, path, *is_final, location)),
+            _ => None,
+        });
+    let longest = prefixes.max_by_key(|(_, path, ..)| path.len());
+    longest.is_some_and(|(rest, path, is_final, location)| {
+        // Without a restriction, the prefix `/a` has no route for `/ab`.
+        is_final && (path.ends_with('/') || rest.starts_with('/') || restricts(location))
+    })
+}
+
 /// Returns the route that applies to each pattern. Adds notes about locations that are left out.
-pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<LocationRoute> {
+pub(super) fn selected(
+    mut routes: Vec<LocationRoute>,
+    locations: &Locations<'_>,
+    site: &mut Site,
+) -> Vec<LocationRoute> {
+    routes.retain(|route| {
+        let is_never_applied =
+            route.rank == LocationRank::Expression && is_after_final_prefix(&route.pattern, locations);
+        if is_never_applied {
+            let name = Directive::new("location", vec![route.pattern.clone()], route.line);
+            site.unneeded(&name, "a `location ^~` takes precedence, as in nginx");
+        }
+        !is_never_applied
+    });
     let is_prefix = |rank| matches!(rank, LocationRank::FinalPrefix | LocationRank::Prefix);
     let is_below = |rank| matches!(rank, LocationRank::FinalBelow | LocationRank::Below);
     let named: HashSet<String> = routes

@@ -450,3 +450,57 @@ fn a_location_for_every_path_restricts_the_expressions_that_nginx_does_not_apply
     let import = translated_nginx(&format!("location ^~ / {{ }} location /app/ {{ }} {php}"));
     has(&import, "route.\"/app/*\"]\nphp = \"unix:/php\"");
 }
+
+#[test]
+fn a_final_prefix_restricts_the_expressions_below_it() {
+    let text = "expires 1h;";
+    for (locations, route, is_kept) in [
+        (
+            format!("location ^~ /a/ {{ deny all; }} location ~ ^/a/b/ {{ {text} }}"),
+            "/a/b/*",
+            false,
+        ),
+        (
+            format!("location ^~ /a/ {{ auth_jwt x; }} location ~ ^/a/b$ {{ {text} }}"),
+            "/a/b",
+            false,
+        ),
+        (
+            format!("location ^~ /a {{ deny all; }} location ~ ^/ab$ {{ {text} }}"),
+            "/ab",
+            false,
+        ),
+        (
+            format!("location ^~ / {{ deny all; }} location ~ ^/a/ {{ {text} }}"),
+            "/a/*",
+            false,
+        ),
+        (
+            format!("deny all; location ^~ /a/ {{ {text} }} location ~ ^/a/b/ {{ allow all; }}"),
+            "/a/b/*",
+            false,
+        ),
+        // nginx applies these expressions.
+        (
+            format!("location /a/ {{ deny all; }} location ~ ^/a/b/ {{ {text} }}"),
+            "/a/b/*",
+            true,
+        ),
+        (
+            format!("location ^~ /a/ {{ deny all; }} location /a/b/ {{ }} location ~ ^/a/b/c/ {{ {text} }}"),
+            "/a/b/c/*",
+            true,
+        ),
+        (
+            format!("location ^~ /a/ {{ deny all; }} location ~ ^/b/ {{ {text} }}"),
+            "/b/*",
+            true,
+        ),
+    ] {
+        let import = translated_nginx(&locations);
+        let is_found = import.toml.contains(&format!("route.\"{route}\"]"));
+        assert_eq!(is_found, is_kept, "{locations}\n{}", import.toml);
+        let is_noted = has_note(&import, "`location ^~` takes precedence");
+        assert_eq!(is_noted, !is_kept, "{locations}: {:?}", import.notes);
+    }
+}
