@@ -15,8 +15,8 @@ use super::area::LocationArea;
 use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
 use super::precedence::{
-    LocationRank, LocationRoute, is_after_root, is_overridden, keep_earlier_restrictions, note_overridden, rank,
-    selected,
+    LocationRank, LocationRoute, is_after_inner, is_after_root, is_overridden, keep_earlier_restrictions,
+    note_overridden, rank, selected,
 };
 use super::response;
 use super::restriction::{denied_status, is_denied};
@@ -161,6 +161,13 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
     for route in &mut routes {
+        if route.rank == LocationRank::Expression && is_after_inner(&route.pattern, locations) {
+            let name = Directive::new("location", vec![route.pattern.clone()], route.line);
+            let message = "an expression inside a prefix takes precedence in nginx, at least for some paths, so \
+                 `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
+            site.differs(&name, message);
+            route.settings.close(route.line);
+        }
         if route.is_after_root && effective.restricts() {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
             keep_root_access(&name, &mut route.settings, &effective, site);

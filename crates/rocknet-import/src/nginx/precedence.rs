@@ -62,19 +62,12 @@ pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Location
     if !matches!(locations.places[at], LocationMatch::Expression(..)) {
         return false;
     }
-    // nginx tries the expressions inside `location /` before those of the server.
-    let is_shared = |inner: &Directive| match matched(inner) {
-        LocationMatch::Expression(expression, CaseMode::Sensitive) => {
-            !regex::patterns(&expression).is_some_and(|found| are_disjoint(&found.patterns, patterns))
-        }
-        LocationMatch::Expression(..) => true,
-        _ => false,
-    };
     let mut all = locations.all.iter().zip(&locations.places).enumerate();
     all.any(|(other, (location, place))| match place {
         LocationMatch::Prefix { path, is_final } if path == "/" => {
             let mut inner = location.children().iter().filter(|d| d.is("location"));
-            *is_final || inner.any(is_shared)
+            // nginx tries the expressions inside `location /` before those of the server.
+            *is_final || inner.any(|inner| is_shared(inner, patterns))
         }
         LocationMatch::Expression(expression, CaseMode::Sensitive) if other < at => {
             regex::patterns(expression).is_some_and(|found| found.patterns.contains(&"/*".to_owned()))
@@ -86,24 +79,46 @@ pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Location
 /// Returns true if nginx prefers a prefix with `^~` to an expression for every path of a pattern. Below longer prefixes,
 /// nginx may apply the expression, but there, RockNet prefers the routes of these prefixes.
 fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
-    // RockNet prefers prefixes to other patterns.
-    if !pattern.starts_with('/') {
-        return false;
-    }
-    let start = literal(pattern);
-    let prefixes = locations
-        .all
-        .iter()
-        .zip(&locations.places)
-        .filter_map(|(location, place)| match place {
-            LocationMatch::Prefix { path, is_final } => Some((start.strip_prefix(path)?, path, *is_final, location)),
-            _ => None,
-        });
-    let longest = prefixes.max_by_key(|(_, path, ..)| path.len());
-    longest.is_some_and(|(rest, path, is_final, location)| {
+    longest_prefix(pattern, locations).is_some_and(|(path, is_final, location)| {
         // Without a restriction, the prefix `/a` has no route for `/ab`.
-        is_final && (path.ends_with('/') || rest.starts_with('/') || restricts(location))
+        is_final && (path.ends_with('/') || literal(pattern)[path.len()..].starts_with('/') || restricts(location))
     })
+}
+
+/// Returns true if nginx may prefer an expression inside a restricted prefix to an expression with this pattern.
+pub(super) fn is_after_inner(pattern: &str, locations: &Locations<'_>) -> bool {
+    longest_prefix(pattern, locations).is_some_and(|(path, _, location)| {
+        let mut inner = location.children().iter().filter(|d| d.is("location"));
+        // `is_after_root` handles the prefix `/`.
+        path != "/" && restricts(location) && inner.any(|inner| is_shared(inner, &[pattern.to_owned()]))
+    })
+}
+
+/// Returns the longest prefix of every path of a pattern: its path, true for `^~`, and its location. Returns `None` for
+/// patterns to which RockNet prefers each prefix.
+fn longest_prefix<'l>(pattern: &str, locations: &'l Locations<'_>) -> Option<(&'l str, bool, &'l Directive)> {
+    let start = literal(pattern);
+    let all = locations.all.iter().zip(&locations.places);
+    let prefixes = all.filter_map(|(location, place)| match place {
+        LocationMatch::Prefix { path, is_final } if start.starts_with(path.as_str()) => {
+            Some((path.as_str(), *is_final, *location))
+        }
+        _ => None,
+    });
+    prefixes
+        .filter(|_| pattern.starts_with('/'))
+        .max_by_key(|(path, ..)| path.len())
+}
+
+/// Returns true if `inner` is a location for an expression that may match paths of the patterns.
+fn is_shared(inner: &Directive, patterns: &[String]) -> bool {
+    match matched(inner) {
+        LocationMatch::Expression(expression, CaseMode::Sensitive) => {
+            !regex::patterns(&expression).is_some_and(|found| are_disjoint(&found.patterns, patterns))
+        }
+        LocationMatch::Expression(..) => true,
+        _ => false,
+    }
 }
 
 /// Returns the route that applies to each pattern. Adds notes about locations that are left out.

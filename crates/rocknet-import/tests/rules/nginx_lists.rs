@@ -504,3 +504,28 @@ fn a_final_prefix_restricts_the_expressions_below_it() {
         assert_eq!(is_noted, !is_kept, "{locations}: {:?}", import.notes);
     }
 }
+
+#[test]
+fn an_expression_inside_a_restricted_prefix_closes_a_shared_route() {
+    let php = "fastcgi_pass unix:/php;";
+    for (prefix, inner, is_closed) in [
+        ("auth_jwt x;", "location ~ \\.php$", true),
+        ("auth_basic x; auth_basic_user_file /u;", "location ~ \\.php$", true),
+        ("auth_jwt x;", "location ~ ^/a/c/.*\\.php$", false),
+        ("auth_jwt x;", "location /a/c/", false),
+        ("expires 1d;", "location ~ \\.php$", false),
+    ] {
+        let import = translated_nginx(&format!(
+            "location /a/ {{ {prefix} {inner} {{ {php} }} }} location ~ ^/a/b/ {{ expires 1h; }}"
+        ));
+        let found = access_of(&import, "route.\"/a/b/*\"]");
+        assert_eq!(
+            found == ["deny = \"all\""],
+            is_closed,
+            "{prefix} {inner}\n{}",
+            import.toml
+        );
+        let is_noted = has_note(&import, "an expression inside a prefix takes precedence");
+        assert_eq!(is_noted, is_closed, "{prefix} {inner}: {:?}", import.notes);
+    }
+}
