@@ -118,8 +118,8 @@ impl ProxyDirectives {
                 && site.route(pattern, directive.line).restricts();
         }
         if is_of_folder {
-            let message = "the access control of `<Directory>` applies here too, and Apache applies it to files only: write \
-                 `allow`, `deny` or `auth` into the route for other access control";
+            let message = "the access control of `<Directory>` applies here too, and Apache applies it to files only: \
+                 write `allow`, `deny` or `auth` into the route for other access control";
             site.differs(directive, message);
         }
     }

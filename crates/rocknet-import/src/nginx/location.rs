@@ -243,8 +243,8 @@ fn keep_root_access(name: &Directive, settings: &mut Settings, effective: &Setti
     ACCESS.iter().for_each(|key| drop(settings.remove(key)));
     if has_own {
         settings.close(name.line);
-        let message = "a location for every path takes precedence in nginx, at least for some paths, so `deny = \"all\"` \
-             denies every client here: write `allow`, `deny` or `auth`";
+        let message = "a location for every path takes precedence in nginx, at least for some paths, so \
+             `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
         return site.differs(name, message);
     }
     let message = "a location for every path takes precedence in nginx, at least for some paths, so its access control \

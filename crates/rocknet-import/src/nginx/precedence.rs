@@ -76,8 +76,8 @@ pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Location
     })
 }
 
-/// Returns true if nginx prefers a prefix with `^~` to an expression for every path of a pattern. Below longer prefixes,
-/// nginx may apply the expression, but there, RockNet prefers the routes of these prefixes.
+/// Returns true if nginx prefers a prefix with `^~` to an expression for every path of a pattern. Below longer
+/// prefixes, nginx may apply the expression, but there, RockNet prefers the routes of these prefixes.
 fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
     longest_prefix(pattern, locations).is_some_and(|(path, is_final, location)| {
         // Without a restriction, the prefix `/a` has no route for `/ab`.
