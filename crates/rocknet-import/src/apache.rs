@@ -66,7 +66,7 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
         let draft = if is_htaccess {
             folder(&global, name, &context)
         } else {
-            host::translate(&global, None, &context)
+            host::translate(&global, None, &context, &[])
         };
         drafts.push(draft);
     } else {
@@ -91,7 +91,7 @@ pub(crate) fn translate(tree: &[Directive], name: &str, sources: &SourceMap) -> 
                 }
             }
             directives.extend(block.children());
-            drafts.push(host::translate(&directives, Some(block), &context));
+            drafts.push(host::translate(&directives, Some(block), &context, &global));
         }
         for (directive, _) in shared.iter().zip(used).filter(|(_, used)| !used) {
             section::skip(directive, &mut document);
@@ -173,7 +173,7 @@ fn is_applied_condition(directive: &Directive) -> bool {
 
 /// Translates an `.htaccess`. Its folder is the root of the site, whose name is unknown.
 fn folder(directives: &[&Directive], name: &str, context: &ServerContext) -> HostDraft {
-    let mut draft = host::translate(directives, None, context);
+    let mut draft = host::translate(directives, None, context, &[]);
     let root = Path::new(name)
         .parent()
         .map(|folder| folder.to_string_lossy().into_owned());

@@ -75,10 +75,17 @@ impl ProxySettings {
         }
     }
 
-    /// Returns the first server that gets requests while all servers are available; else the first server.
+    /// Returns the first server that gets requests while all servers are available; else the first backup, or the first
+    /// server if all are drained.
     pub fn first_active(&self) -> Option<&ProxyServer> {
-        let active = self.servers.iter().find(|server| !server.backup && !server.drain);
-        active.or(self.servers.first())
+        let mut in_use = self.servers.iter().filter(|server| !server.drain);
+        let active = in_use.clone().find(|server| !server.backup);
+        active.or(in_use.next()).or(self.servers.first())
+    }
+
+    /// Returns true if no server gets new clients.
+    pub fn is_drained(&self) -> bool {
+        !self.servers.is_empty() && self.servers.iter().all(|server| server.drain)
     }
 
     /// Returns the value of the key `proxy`.

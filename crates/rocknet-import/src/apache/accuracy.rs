@@ -62,7 +62,8 @@ pub(super) struct Tests {
     pub difference: Option<&'static str>,
 }
 
-/// Difference of conditions about files, such as `RewriteCond %{REQUEST_FILENAME} -f`.
+/// Difference of conditions about files, such as `RewriteCond %{REQUEST_FILENAME} -f`. Symbolic links differ too: they
+/// count as the files and folders to which they lead.
 pub(super) const OF_FILES: &str =
     "a path after the name of a script, and a name with a leading dot, do not count as files for RockNet";
 

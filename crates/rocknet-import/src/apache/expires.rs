@@ -1,7 +1,7 @@
 //! Translates `ExpiresByType` to routes for the endings of the media type, and `ExpiresDefault` to a header field.
 
 use crate::directive::Directive;
-use crate::document::{Notes, Site};
+use crate::document::{Notes, Site, SiteRoute};
 use crate::file_rules;
 use crate::settings::Settings;
 use crate::value::Value;
@@ -52,10 +52,17 @@ pub(super) fn set_default(age: u64, line: usize, settings: &mut Settings) {
 
 /// Moves the ages of `ExpiresDefault` to the field `Cache-Control` of the complete site and its routes. Where PHP runs,
 /// the age is left out: `headers` also apply to the pages of scripts, which browsers and caches would keep.
+/// That of the site is also left out if PHP runs in a route, which inherits `headers`.
 pub(super) fn finish(site: &mut Site) {
     let mut lines = Vec::new();
     let site_php = site.settings.get("php").cloned();
-    lines.extend(settle(&mut site.settings, site_php.is_some()));
+    // Routes inherit the field of the site, unless they have one of their own.
+    let runs_scripts = |route: &SiteRoute| {
+        let is_on = route.settings.get("php").is_some_and(|php| *php != Value::Flag(false));
+        is_on && may_match_scripts(&route.pattern) && !route.settings.has_entry("headers", "Cache-Control")
+    };
+    let has_scripts = site_php.is_some() || site.routes.iter().any(runs_scripts);
+    lines.extend(settle(&mut site.settings, has_scripts));
     for route in &mut site.routes {
         let php = route.settings.get("php").or(site_php.as_ref());
         let has_scripts = php.is_some_and(|php| *php != Value::Flag(false)) && may_match_scripts(&route.pattern);

@@ -92,7 +92,8 @@ pub(super) struct ScriptRunners {
     pub later: HashMap<usize, bool>,
     /// True if the type or the ending of a file selects PHP, as by `AddHandler`. `SetHandler none` does not end this.
     pub by_type: bool,
-    /// True if `ProxyPassMatch` passes scripts to PHP. Apache applies no `<Files>` section to these requests.
+    /// True if a directive runs scripts whatever `SetHandler` a `<Files>` section has: `ProxyPassMatch`, `ProxyPass`, a
+    /// `RewriteRule`, or `SetHandler` in `<If>`.
     pub by_path: bool,
 }
 
@@ -217,7 +218,9 @@ fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, s
             PhpEffect::Set(Value::Flag(false))
         }
         HandledFiles::Folder(patterns) => {
-            refused(directive, refused_endings(&["php"], patterns), site);
+            let message = "PHP is off, and scripts are refused (403), because it depends on other directives whether \
+                 Apache runs them: without the rule, they are sent as text";
+            refused(directive, refused_endings(&["php"], patterns), message, site);
             PhpEffect::Set(Value::Flag(false))
         }
         HandledFiles::Named(files) if !files.may_be_run() => {
@@ -230,7 +233,9 @@ fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, s
             PhpEffect::Done
         }
         HandledFiles::Named(files) if !is_sent => {
-            refused(directive, vec![path_of(&files.patterns)], site);
+            let message = "these scripts are refused (403), because it depends on other directives whether Apache runs \
+                 them: without the rule, they are run where PHP is on, and otherwise sent as text";
+            refused(directive, vec![path_of(&files.patterns)], message, site);
             PhpEffect::Done
         }
         HandledFiles::Named(files) if files.has_every_script() => {
@@ -254,10 +259,8 @@ fn sent(directive: &Directive, site: &mut Site) {
 }
 
 /// Refuses scripts that Apache may run.
-fn refused(directive: &Directive, rules: Vec<Conditions>, site: &mut Site) {
+fn refused(directive: &Directive, rules: Vec<Conditions>, message: &str, site: &mut Site) {
     add(directive, rules, site);
-    let message = "PHP is off, and scripts are refused (403), because it depends on other directives whether Apache runs \
-         them: without the rule, they are sent as text";
     site.differs(directive, message);
 }
 

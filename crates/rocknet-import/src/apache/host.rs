@@ -22,8 +22,14 @@ use super::setting::ApacheScope;
 use super::tls::ApacheTls;
 use super::traffic;
 
-/// Translates the directives of a host. `block`: its section; `None` for a file without hosts.
-pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, context: &ServerContext) -> HostDraft {
+/// Translates the directives of a host. `block`: its section; `None` for a file without hosts. `global`: directives
+/// outside of hosts that are not translated for each host.
+pub(super) fn translate(
+    directives: &[&Directive],
+    block: Option<&Directive>,
+    context: &ServerContext,
+    global: &[&Directive],
+) -> HostDraft {
     let mut host = HostDraft {
         directive: block.map_or_else(String::new, Directive::text),
         ..HostDraft::default()
@@ -74,7 +80,7 @@ pub(super) fn translate(directives: &[&Directive], block: Option<&Directive>, co
     host.site.settings.merge(settings);
     host.site.notes.append(&mut notes);
     sections.sort_by_key(|section| section::order(section));
-    let runners = runners::collect(directives, &sections);
+    let runners = runners::collect(directives, &sections, global);
     for section in sections {
         let outer = (context, &runners);
         section::translate(section, &mut host.site, &mut proxies, &mut rewrites, outer);

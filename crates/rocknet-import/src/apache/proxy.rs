@@ -1,13 +1,16 @@
 //! Translates `ProxyPass` and related directives to proxies of the site and of routes.
 
+use crate::access::covers;
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::proxy::{ProxyServer, ProxySettings, is_plain_url};
+use crate::settings::Settings;
 use crate::units;
 use crate::value::Value;
 
 use super::context::{ServerContext, server_url};
 use super::forwarding::Forwarding;
+use super::inherit;
 use super::path::prefix;
 
 const OWN_ADDRESS: &str = "RockNet rewrites the address of the upstream itself";
@@ -20,6 +23,8 @@ pub(super) struct ProxyDirectives {
     /// Other directives of proxies, such as `ProxyTimeout`.
     others: Vec<Directive>,
     preserves_host: bool,
+    /// Patterns of `<Directory>` sections for a part of the site.
+    pub folders: Vec<String>,
     /// Ways by which a request for a path such as `/.git/config` reaches an upstream, a script or a rewritten path
     /// instead of that file. RockNet never serves files whose names begin with a dot. Denials of them, such as in
     /// `<Files ".git*">`, are therefore translated only if there is such a way.
@@ -75,10 +80,7 @@ impl ProxyDirectives {
             let patterns = prefix(path);
             // `ProxyPass /static !` excepts a path from the proxy of a shorter path.
             if url == "!" {
-                for pattern in patterns {
-                    site.route(&pattern, directive.line)
-                        .set("proxy", Value::Flag(false), directive.line);
-                }
+                self.add_routes(&patterns, Value::Flag(false), directive, site);
                 continue;
             }
             let Some((mut proxy, url_path)) = target(url, context) else {
@@ -98,12 +100,28 @@ impl ProxyDirectives {
             strip(path, &url_path, directive, &mut proxy, site);
             self.reverse(path, &mut proxy, site);
             self.host(directive, &mut proxy, site);
-            for pattern in patterns {
-                site.route(&pattern, directive.line)
-                    .set("proxy", proxy.value(), directive.line);
-            }
+            self.add_routes(&patterns, proxy.value(), directive, site);
         }
         self.note_other_reverses(site);
+    }
+
+    /// Sets `proxy` in the routes of these patterns. A new route gets the access control of the section around it.
+    fn add_routes(&self, patterns: &[String], proxy: Value, directive: &Directive, site: &mut Site) {
+        let mut settings = Settings::default();
+        settings.set("proxy", proxy, directive.line);
+        let mut is_of_folder = false;
+        for pattern in patterns {
+            inherit::add(site, pattern, directive.line, &settings, false);
+            let mut folders = self.folders.iter();
+            is_of_folder |= pattern != "/*"
+                && folders.any(|folder| folder == pattern || covers(folder, pattern))
+                && site.route(pattern, directive.line).restricts();
+        }
+        if is_of_folder {
+            let message = "the access control of `<Directory>` applies here too, and Apache applies it to files only: \
+                 write `allow`, `deny` or `auth` into the route for other access control";
+            site.differs(directive, message);
+        }
     }
 
     /// Notes each `ProxyPassReverse` whose path no proxy has.

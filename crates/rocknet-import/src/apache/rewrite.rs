@@ -153,10 +153,11 @@ fn translate_rule(
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
     let difference = found.visible_difference();
     // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder,
-    // `OF_FILES` adds only paths after the name of a script, and names with a leading dot, which are not served.
+    // `OF_FILES` adds only links (see `adds_links`), paths after the name of a script, and names with a leading dot,
+    // which are not served.
     let is_wider = found
         .difference
-        .is_some_and(|difference| difference != OF_FILES || !rule.is_in_folder);
+        .is_some_and(|difference| difference != OF_FILES || !rule.is_in_folder || adds_links(&rule.conditions));
     if is_rewrite && precedes_refusal && is_wider && !found.accuracy.has_only() {
         return false;
     }
@@ -227,6 +228,14 @@ fn translate_rule(
     let is_added = add(directive, host, &alternatives, &action);
     guard.is_stale |= is_added && is_rewrite;
     is_added
+}
+
+/// Returns true if translated conditions may hold for symbolic links that `!-l` excludes. Further conditions can
+/// exclude the links to files and folders.
+fn adds_links(conditions: &[Directive]) -> bool {
+    let has = |test: &str| conditions.iter().any(|condition| condition.argument(1) == test);
+    let is_or = |condition: &Directive| condition.argument(2).to_ascii_lowercase().contains("or");
+    has("!-l") && (!has("!-f") || !has("!-d") || conditions.iter().any(is_or))
 }
 
 /// Adds a condition to a rewrite of missing files to a script, so that paths such as `/update.php/selection` are not

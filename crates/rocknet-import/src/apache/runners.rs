@@ -14,10 +14,11 @@ struct SectionHandler<'d> {
 }
 
 /// Returns the directives of a host that run scripts. `sections`: its sections, in the order in which Apache applies
-/// them.
-pub(super) fn collect(directives: &[&Directive], sections: &[&Directive]) -> ScriptRunners {
+/// them. `global`: directives outside of hosts, which the host inherits.
+pub(super) fn collect(directives: &[&Directive], sections: &[&Directive], global: &[&Directive]) -> ScriptRunners {
     let mut runners = ScriptRunners::default();
-    directives.iter().for_each(|directive| mark(directive, &mut runners));
+    let all = global.iter().chain(directives);
+    all.for_each(|directive| mark(directive, false, &mut runners));
     // Apache applies the `<Files>` sections of the host, then those inside folders, then the `<Location>` sections.
     let is_files = |d: &&Directive| d.is("Files") || d.is("FilesMatch");
     let mut groups = vec![handlers(sections.iter().copied().filter(is_files))];
@@ -40,15 +41,34 @@ pub(super) fn collect(directives: &[&Directive], sections: &[&Directive]) -> Scr
     runners
 }
 
-/// Sets the flags of the directives that run scripts without a `SetHandler`, also in sections.
-fn mark(directive: &Directive, runners: &mut ScriptRunners) {
-    if handler::runs(directive) && !directive.is("SetHandler") {
-        match directive.is("ProxyPassMatch") {
-            true => runners.by_path = true,
-            false => runners.by_type = true,
+/// Sets the flags of the directives that run scripts, also in sections. Of the `SetHandler` directives, only those in
+/// `<If>` count here, because Apache applies these sections last. `is_in_if`: true in such a section.
+fn mark(directive: &Directive, is_in_if: bool, runners: &mut ScriptRunners) {
+    runners.by_path |= is_forwarding(directive);
+    if handler::runs(directive) {
+        match directive.name.to_ascii_lowercase().as_str() {
+            "sethandler" => runners.by_path |= is_in_if,
+            "proxypassmatch" => runners.by_path = true,
+            _ => runners.by_type = true,
         }
     }
-    directive.children().iter().for_each(|child| mark(child, runners));
+    let is_if = ["If", "ElseIf", "Else"].iter().any(|name| directive.is(name));
+    let children = directive.children().iter();
+    children.for_each(|child| mark(child, is_in_if || is_if, runners));
+}
+
+/// Returns true for a `RewriteRule` that passes requests to PHP or sets a handler, and for a `ProxyPass` to php-fpm.
+fn is_forwarding(directive: &Directive) -> bool {
+    let is_php_fpm = directive
+        .arguments
+        .iter()
+        .any(|word| word.to_ascii_lowercase().contains("fcgi:"));
+    if !directive.is("RewriteRule") {
+        return directive.is("ProxyPass") && is_php_fpm;
+    }
+    let flags = directive.argument(2).trim_matches(['[', ']']).to_ascii_lowercase();
+    let sets_handler = |flag: &str| flag.trim().starts_with("h=") || flag.trim().starts_with("handler=");
+    is_php_fpm || flags.split(',').any(sets_handler)
 }
 
 /// Returns each `SetHandler` of `<Files>` sections.

@@ -102,6 +102,9 @@ pub(super) fn translate(
         return site.rule(section, keys);
     }
     let is_site = patterns.iter().any(|pattern| pattern == "/*");
+    if name == "directory" && !is_site {
+        proxies.folders.extend(patterns.iter().cloned());
+    }
     let files = match name_expression(section).filter(|_| name.starts_with("files")) {
         Some(expression) => HandledFiles::Named(NamedFiles::new(&normalized(&expression), patterns.clone(), runners)),
         None => HandledFiles::Folder(&patterns),

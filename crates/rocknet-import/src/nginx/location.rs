@@ -14,7 +14,10 @@ use super::action;
 use super::area::LocationArea;
 use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
-use super::precedence::{LocationRoute, is_overridden, keep_earlier_restrictions, note_overridden, rank, selected};
+use super::precedence::{
+    LocationRank, LocationRoute, is_after_inner, is_after_root, is_overridden, keep_earlier_restrictions,
+    note_overridden, rank, selected,
+};
 use super::response;
 use super::restriction::{denied_status, is_denied};
 use super::scope::{ConfigLevel, Scope, constant};
@@ -22,12 +25,20 @@ use super::try_files;
 use super::upstream::Upstreams;
 use super::{cache, clients, conditional, param_users};
 
+/// Keys of handlers.
+const HANDLERS: [&str; 5] = ["php", "proxy", "fastcgi", "uwsgi", "scgi"];
+
+/// Keys of access control.
+const ACCESS: [&str; 5] = ["allow", "deny", "auth", "internal", "satisfy"];
+
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {
     // Settings outside of all locations.
     let base = site.settings.clone();
     // Settings of locations for every path, such as `location /`. They become settings of the site.
     let mut root = Settings::default();
+    // Rank of the location that takes precedence among them.
+    let mut root_rank: Option<LocationRank> = None;
     // True if an expression for every path has a restriction without a counterpart. nginx prefers it to prefixes.
     let mut is_root_locked = false;
     let mut routes: Vec<LocationRoute> = Vec::new();
@@ -45,9 +56,8 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         .all
         .iter()
         .any(|location| location.children().iter().any(forwards) && php::php_address(location, upstreams).is_none());
-    // Locations for PHP; true for those that may have a route for scripts.
-    let mut scripts: Vec<(&Directive, bool)> = Vec::new();
-    for location in &locations.all {
+    let mut scripts: Vec<ScriptLocation<'_>> = Vec::new();
+    for (at, location) in locations.all.iter().enumerate() {
         let place = matched(location);
         if matches!(place, LocationMatch::Named) {
             continue;
@@ -57,7 +67,12 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
                 let outer = (server, &mut root);
                 let may_have_route =
                     php::translate(location, expression, site, locations, upstreams, &restricted, outer);
-                scripts.push((location, may_have_route));
+                let is_after_root = is_after_root(at, &["*.php".to_owned()], locations);
+                scripts.push(ScriptLocation {
+                    location,
+                    may_have_route,
+                    is_after_root,
+                });
                 continue;
             }
             // The refusal is needed in these cases, because RockNet forwards names with a leading dot to upstreams, and
@@ -110,7 +125,14 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             }
             if pattern == "/*" {
                 is_root_locked |= settings.is_locked() && matches!(place, LocationMatch::Expression(..));
-                root.merge(settings.clone());
+                let rank = rank(&place, pattern.as_str());
+                if root_rank.is_some_and(|known| known <= rank) {
+                    let better = std::mem::replace(&mut root, settings.clone());
+                    root.merge(better);
+                } else {
+                    root.merge(settings.clone());
+                    root_rank = Some(rank);
+                }
             } else if !settings.is_empty() || !conditional::always_returns(location) {
                 // A location without settings gets a route, too, which cancels the settings of `location /`. It needs
                 // none if a `return` responds to every request.
@@ -120,6 +142,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
                     settings: settings.clone(),
                     line: location.line,
                     is_enforced,
+                    is_after_root: is_after_root(at, &patterns, locations),
                 });
             }
         }
@@ -132,10 +155,36 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     // restriction without a counterpart, both levels get `deny = "all"`, and the site stays closed.
     root.cancel_inherited_lists(&base, site.line);
     restore_scripts(&scripts, (&root, is_root_locked), &base, site);
-    let mut routes = selected(routes, site);
+    let mut routes = selected(routes, locations, site);
+    let mut effective = base.clone();
+    effective.merge(root.clone());
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
-    for LocationRoute { settings, line, .. } in &mut routes {
+    for route in &mut routes {
+        if route.rank == LocationRank::Expression && is_after_inner(&route.pattern, locations) {
+            let name = Directive::new("location", vec![route.pattern.clone()], route.line);
+            let message = "an expression inside a prefix takes precedence in nginx, at least for some paths, so \
+                 `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
+            site.differs(&name, message);
+            route.settings.close(route.line);
+        }
+        if route.is_after_root && effective.restricts() {
+            let name = Directive::new("location", vec![route.pattern.clone()], route.line);
+            keep_root_access(&name, &mut route.settings, &effective, site);
+            restore_except_access(&mut route.settings, &root, &base);
+            continue;
+        }
+        let LocationRoute {
+            settings, line, rank, ..
+        } = route;
+        // `location ^~ /` turns PHP off for its own paths only.
+        if matches!(rank, LocationRank::Prefix | LocationRank::Below)
+            && root.get("php") == Some(&Value::Flag(false))
+            && !HANDLERS.iter().any(|key| settings.has(key))
+            && let Some(php) = site.settings.get("php")
+        {
+            settings.set("php", php.clone(), *line);
+        }
         // The lists of the location replace both lists of the server. This call precedes `restore`, because the lists
         // that `restore` adds are those of the server, and replace nothing.
         settings.cancel_inherited_lists(&base, *line);
@@ -176,11 +225,45 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     }
 }
 
+/// Location for PHP.
+struct ScriptLocation<'a> {
+    location: &'a Directive,
+    /// True if it may have a route for scripts.
+    may_have_route: bool,
+    /// See [`LocationRoute::is_after_root`].
+    is_after_root: bool,
+}
+
+/// Removes the access control of a route, so that the route inherits that of the location for every path. A route with
+/// another restriction is closed, because RockNet cannot express which of the two nginx applies. `effective`: settings
+/// of the location for every path, with those that it inherits.
+fn keep_root_access(name: &Directive, settings: &mut Settings, effective: &Settings, site: &mut Site) {
+    let is_other = |key: &&str| settings.has(key) && settings.get(key) != effective.get(key);
+    let has_own = settings.restricts() && (effective.has("satisfy") || ACCESS.iter().any(is_other));
+    ACCESS.iter().for_each(|key| drop(settings.remove(key)));
+    if has_own {
+        settings.close(name.line);
+        let message = "a location for every path takes precedence in nginx, at least for some paths, so \
+             `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
+        return site.differs(name, message);
+    }
+    let message = "a location for every path takes precedence in nginx, at least for some paths, so its access control \
+         applies here, too: write `allow`, `deny` or `auth` for other access control";
+    site.differs(name, message);
+}
+
+/// Restores settings as [`restore`] does, except for access control.
+fn restore_except_access(settings: &mut Settings, root: &Settings, base: &Settings) {
+    let mut others = root.clone();
+    ACCESS.iter().for_each(|key| drop(others.remove(key)));
+    restore(settings, &others, base);
+}
+
 /// Restores access control and compression of the server in the route for scripts, because settings of `location /`
-/// become those of the site. `scripts`: locations for PHP, each with true if it may have such a route. `root` and
-/// `base`: as in [`restore`]. `is_root_locked`: true if scripts stay closed like the site.
+/// become those of the site. `scripts`: locations for PHP. `root` and `base`: as in [`restore`]. `is_root_locked`: true
+/// if scripts stay closed like the site.
 fn restore_scripts(
-    scripts: &[(&Directive, bool)],
+    scripts: &[ScriptLocation<'_>],
     (root, is_root_locked): (&Settings, bool),
     base: &Settings,
     site: &mut Site,
@@ -192,10 +275,20 @@ fn restore_scripts(
         }
     }
     let changes_access = changed.in_order().iter().any(|(key, _)| *key != "compress");
-    for (location, may_have_route) in scripts {
+    let mut effective = base.clone();
+    effective.merge(root.clone());
+    for script in scripts {
+        let location = script.location;
         let known = site.routes.iter().find(|route| route.pattern == "*.php");
         let known = known.map(|route| route.settings.clone()).unwrap_or_default();
         let mut own = known.clone();
+        if script.is_after_root && effective.restricts() {
+            keep_root_access(location, &mut own, &effective, site);
+            if !own.has_same_values(&known) {
+                *site.route("*.php", location.line) = own;
+            }
+            continue;
+        }
         // The order of these calls is explained in `translate`.
         own.cancel_inherited_lists(base, location.line);
         restore(&mut own, &changed, base);
@@ -210,7 +303,7 @@ fn restore_scripts(
         let is_for_all = matches!(matched(location), LocationMatch::Expression(text, _) if is_for_every_script(&text));
         let is_open = own.get("allow") == Some(&Value::text("all")) || own.get("auth") == Some(&Value::Flag(false));
         let is_open = is_open || own.get("deny") == Some(&Value::List(Vec::new()));
-        if *may_have_route && (is_for_all || !is_open) {
+        if script.may_have_route && (is_for_all || !is_open) {
             site.route("*.php", location.line).merge(own);
         } else if own.restricts() && changes_access {
             site.weakens(
@@ -225,7 +318,6 @@ fn restore_scripts(
 
 /// Turns PHP off in a location with `^~`, whose scripts nginx sends as files.
 fn without_php(location: &Directive, settings: &mut Settings, site: &mut Site) {
-    const HANDLERS: [&str; 5] = ["php", "proxy", "fastcgi", "uwsgi", "scgi"];
     let only_returns = settings.is_empty() && conditional::always_returns(location);
     if only_returns || HANDLERS.iter().any(|key| settings.has(key)) {
         return;

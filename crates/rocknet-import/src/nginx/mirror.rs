@@ -20,6 +20,8 @@ struct MirrorAddress {
     url: String,
     /// True if the address is one of several servers of an `upstream` block.
     is_one_of_several: bool,
+    /// True if every server of the block is `down`.
+    is_drained: bool,
 }
 
 /// Replaces the paths in `mirror` by addresses, and removes the locations that they name. The path of a location with
@@ -44,6 +46,7 @@ pub(super) fn resolve(server: &mut Directive, upstreams: &Upstreams) -> Vec<Note
                     .as_ref()
                     .and_then(|proxy| proxy.first_active())
                     .map_or(address, |server| server.url.clone()),
+                is_drained: servers.as_ref().is_some_and(|proxy| proxy.is_drained()),
                 is_one_of_several: servers.is_some_and(|proxy| proxy.servers.len() > 1),
             });
         }
@@ -68,6 +71,9 @@ fn replace(directives: &mut [Directive], addresses: &[MirrorAddress], used: &mut
         if directive.is("mirror")
             && let Some(address) = addresses.iter().find(|address| address.path == directive.argument(0))
         {
+            if address.is_drained {
+                notes.differs(directive, upstream::ALL_DOWN);
+            }
             if address.is_one_of_several {
                 notes.differs(
                     directive,

@@ -12,7 +12,7 @@ use super::place::{LocationMatch, Locations, is_for_every_script, matched};
 use super::precedence::{are_disjoint, note_overridden};
 use super::restriction::{is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope};
-use super::upstream::{Upstreams, with_port};
+use super::upstream::{ALL_DOWN, Upstreams, with_port};
 
 /// Advice for a condition in a location of scripts.
 const RESTRICTION: &str = "write a rule with this condition, `path = \"*.php\"` and `respond = 403`";
@@ -41,6 +41,16 @@ pub(super) fn php_address(location: &Directive, upstreams: &Upstreams) -> Option
     Some(servers)
 }
 
+/// Notes the servers of a group that `php` does not take, and a group whose servers are all `down`.
+pub(super) fn note_servers(group: &ProxySettings, directive: &Directive, notes: &mut dyn Notes) {
+    if group.is_drained() {
+        notes.differs(directive, ALL_DOWN);
+    }
+    if group.servers.len() > 1 {
+        notes.differs(directive, "`php` takes one address of the group");
+    }
+}
+
 /// Translates a location that passes scripts to PHP. The address becomes `php` of the site. Most other settings become
 /// those of a route for `*.php`. But `cache` becomes a setting of the site, because the route does not apply to the
 /// paths of a front controller, such as `/article/7`.
@@ -67,9 +77,7 @@ pub(super) fn translate<'a>(
                 if let Some(server) = servers.first_active() {
                     site.settings.set("php", Value::text(&server.url), directive.line);
                 }
-                if servers.servers.len() > 1 {
-                    site.differs(directive, "`php` takes one address of the group");
-                }
+                note_servers(&servers, directive, site);
             }
             "internal" => {
                 // Clients must not request the scripts. A front controller still runs for other paths, by `fallback`,

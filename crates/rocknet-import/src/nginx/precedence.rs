@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use crate::directive::Directive;
 use crate::document::{Notes, Site};
 use crate::note::{Note, shown};
+use crate::regex;
 use crate::settings::Settings;
 
-use super::place::{LocationMatch, Locations, literal_start, matched};
+use super::place::{CaseMode, LocationMatch, Locations, literal_start, matched};
 use super::restriction::{is_denied, restricts};
 
 /// Route of a location that has not been added to the site yet.
@@ -18,6 +19,8 @@ pub(super) struct LocationRoute {
     pub rank: LocationRank,
     /// True if rules refuse the clients that the location refuses.
     pub is_enforced: bool,
+    /// True if a location for every path takes precedence over this expression, at least for some paths.
+    pub is_after_root: bool,
 }
 
 /// Rank of a location among those with the same pattern; the lowest rank applies. nginx finds the longest matching
@@ -53,8 +56,87 @@ pub(super) fn rank(place: &LocationMatch, pattern: &str) -> LocationRank {
     }
 }
 
+/// Returns true if nginx prefers a location for every path, or an expression inside it, to the expression of
+/// `locations.all[at]`, at least for some paths. `patterns`: patterns of the expression.
+pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Locations<'_>) -> bool {
+    if !matches!(locations.places[at], LocationMatch::Expression(..)) {
+        return false;
+    }
+    let mut all = locations.all.iter().zip(&locations.places).enumerate();
+    all.any(|(other, (location, place))| match place {
+        LocationMatch::Prefix { path, is_final } if path == "/" => {
+            let mut inner = location.children().iter().filter(|d| d.is("location"));
+            // nginx tries the expressions inside `location /` before those of the server.
+            *is_final || inner.any(|inner| is_shared(inner, patterns))
+        }
+        LocationMatch::Expression(expression, CaseMode::Sensitive) if other < at => {
+            regex::patterns(expression).is_some_and(|found| found.patterns.contains(&"/*".to_owned()))
+        }
+        _ => false,
+    })
+}
+
+/// Returns true if nginx prefers a prefix with `^~` to an expression for every path of a pattern. Below longer
+/// prefixes, nginx may apply the expression, but there, RockNet prefers the routes of these prefixes.
+fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
+    longest_prefix(pattern, locations).is_some_and(|(path, is_final, location)| {
+        // Without a restriction, the prefix `/a` has no route for `/ab`.
+        is_final
+            && (path.ends_with('/') || literal_start(pattern)[path.len()..].starts_with('/') || restricts(location))
+    })
+}
+
+/// Returns true if nginx may prefer an expression inside a restricted prefix to an expression with this pattern.
+pub(super) fn is_after_inner(pattern: &str, locations: &Locations<'_>) -> bool {
+    longest_prefix(pattern, locations).is_some_and(|(path, _, location)| {
+        let mut inner = location.children().iter().filter(|d| d.is("location"));
+        // `is_after_root` handles the prefix `/`.
+        path != "/" && restricts(location) && inner.any(|inner| is_shared(inner, &[pattern.to_owned()]))
+    })
+}
+
+/// Returns the longest prefix of every path of a pattern: its path, true for `^~`, and its location. Returns `None` for
+/// patterns to which RockNet prefers each prefix.
+fn longest_prefix<'l>(pattern: &str, locations: &'l Locations<'_>) -> Option<(&'l str, bool, &'l Directive)> {
+    let start = literal_start(pattern);
+    let all = locations.all.iter().zip(&locations.places);
+    let prefixes = all.filter_map(|(location, place)| match place {
+        LocationMatch::Prefix { path, is_final } if start.starts_with(path.as_str()) => {
+            Some((path.as_str(), *is_final, *location))
+        }
+        _ => None,
+    });
+    prefixes
+        .filter(|_| pattern.starts_with('/'))
+        .max_by_key(|(path, ..)| path.len())
+}
+
+/// Returns true if `inner` is a location for an expression that may match paths of the patterns.
+fn is_shared(inner: &Directive, patterns: &[String]) -> bool {
+    match matched(inner) {
+        LocationMatch::Expression(expression, CaseMode::Sensitive) => {
+            !regex::patterns(&expression).is_some_and(|found| are_disjoint(&found.patterns, patterns))
+        }
+        LocationMatch::Expression(..) => true,
+        _ => false,
+    }
+}
+
 /// Returns the route that applies to each pattern. Adds notes about locations that are left out.
-pub(super) fn selected(routes: Vec<LocationRoute>, site: &mut Site) -> Vec<LocationRoute> {
+pub(super) fn selected(
+    mut routes: Vec<LocationRoute>,
+    locations: &Locations<'_>,
+    site: &mut Site,
+) -> Vec<LocationRoute> {
+    routes.retain(|route| {
+        let is_never_applied =
+            route.rank == LocationRank::Expression && is_after_final_prefix(&route.pattern, locations);
+        if is_never_applied {
+            let name = Directive::new("location", vec![route.pattern.clone()], route.line);
+            site.unneeded(&name, "a `location ^~` takes precedence, as in nginx");
+        }
+        !is_never_applied
+    });
     let is_prefix = |rank| matches!(rank, LocationRank::FinalPrefix | LocationRank::Prefix);
     let is_below = |rank| matches!(rank, LocationRank::FinalBelow | LocationRank::Below);
     let named: HashSet<String> = routes

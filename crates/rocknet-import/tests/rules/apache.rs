@@ -213,6 +213,17 @@ fn a_default_age_does_not_reach_the_responses_of_scripts() {
     }
     let import = translated(&format!("{age}Header set Cache-Control no-store\n"));
     has(&import, "headers.\"Cache-Control\" = \"no-store\"");
+    // A folder with scripts inherits the field of the site, also if it has an age of its own.
+    for folder_age in ["", age] {
+        let folder = format!("<Directory /srv/app>\nSetHandler application/x-httpd-php\n{folder_age}</Directory>\n");
+        let import = translated_apache(&format!("{age}{folder}"));
+        assert!(!import.toml.contains("Cache-Control"), "{}", import.toml);
+        assert!(has_note(&import, "the responses of scripts too"), "{:?}", import.notes);
+    }
+    let folder = "<Directory /srv/app>\nSetHandler application/x-httpd-php\nHeader set Cache-Control \
+                  no-store\n</Directory>\n";
+    let import = translated_apache(&format!("{age}{folder}"));
+    has(&import, "headers.\"Cache-Control\" = \"max-age=31536000\"");
     // Sections of a host, which may run scripts.
     let php = "<FilesMatch \\.php$>\nSetHandler application/x-httpd-php\n</FilesMatch>";
     for (host, section, is_kept) in [

@@ -141,6 +141,22 @@ fn servers_of_a_group_keep_their_roles_for_applications() {
     let text = "upstream app { server a:1 down; server b:2 backup; server c:3; } server { listen 80; root /srv; server_name a.test; \
                 location ~ \\.php$ { fastcgi_pass app; } }";
     has(&import(Language::Nginx, "site.conf", text).unwrap(), "php = \"c:3\"");
+    for (servers, php, is_noted) in [
+        ("server a:1 down; server b:2 backup;", "b:2", false),
+        ("server b:2 backup; server a:1;", "a:1", false),
+        ("server a:1 down; server b:2 down;", "a:1", true),
+    ] {
+        let location = "location ~ \\.php$ { fastcgi_pass app; }";
+        for location in [location.to_owned(), format!("location /a/ {{ {location} }}")] {
+            let text = format!(
+                "upstream app {{ {servers} }} server {{ listen 80; root /srv; server_name a.test; {location} }}"
+            );
+            let import = import(Language::Nginx, "site.conf", &text).unwrap();
+            has(&import, &format!("php = \"{php}\""));
+            let is_found = has_note(&import, "every server of the group is `down`");
+            assert_eq!(is_found, is_noted, "{text}: {:?}", import.notes);
+        }
+    }
     for (server, php) in [
         ("10.0.0.1", "10.0.0.1:80"),
         ("[::1]", "[::1]:80"),
@@ -168,6 +184,8 @@ fn a_mirror_is_one_server_of_a_group() {
             "10.0.0.3",
             true,
         ),
+        ("server 10.0.0.1 down; server 10.0.0.2 backup;", "10.0.0.2", true),
+        ("server 10.0.0.1 down; server 10.0.0.2 down;", "10.0.0.1", true),
     ] {
         let text = format!(
             "upstream copies {{ {servers} }} server {{ listen 80; server_name a.test; location / {{ mirror /copy; \
@@ -176,6 +194,9 @@ fn a_mirror_is_one_server_of_a_group() {
         let import = import(Language::Nginx, "site.conf", &text).unwrap();
         has(&import, &format!("mirror = \"http://{expected}\""));
         assert_eq!(has_note(&import, "takes one server"), is_noted, "{:?}", import.notes);
+        let are_all_down = servers.matches("server").count() == servers.matches("down").count();
+        let is_found = has_note(&import, "every server of the group is `down`");
+        assert_eq!(is_found, are_all_down, "{servers}: {:?}", import.notes);
     }
     let text = "upstream copies { server unix:/run/copy.sock; } server { listen 80; server_name a.test; location / { mirror \
                 /copy; proxy_pass http://b; } location = /copy { internal; proxy_pass http://copies; } }";

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{has, is_any_weakened, is_weakened};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, translated_apache};
 
 fn translated(language: Language, text: &str) -> Import {
     import(language, "site.conf", text).unwrap()
@@ -292,5 +292,50 @@ fn lists_of_nginx_do_not_open_a_place_with_an_unknown_restriction() {
         let import = translated(Language::Nginx, &format!("server {{ server_name a.test; {text} }}"));
         has(&import, "\ndeny = \"all\"\n");
         assert!(!import.toml.contains("192.0.2"), "{text}\n{}", import.toml);
+    }
+}
+
+#[test]
+fn proxies_of_apache_keep_the_restrictions_of_the_sections_around_them() {
+    for pass in [
+        "ProxyPass /a/b http://127.0.0.1:3000/a/b",
+        "RewriteEngine On\nRewriteRule ^/a/b/(.*)$ http://127.0.0.1:3000/a/b/$1 [P]",
+        "ProxyPass /a/b !\nProxyPass / http://127.0.0.1:3000/",
+        "<Location /a/b>\nProxyPass http://127.0.0.1:3000/a/b\n</Location>",
+    ] {
+        for (access, expected) in [
+            ("Require ip 10", "allow = \"10.0.0.0/8\""),
+            ("Require all denied", "deny = \"all\""),
+            (
+                "AuthType Basic\nAuthName x\nAuthUserFile /u\nRequire valid-user",
+                "auth = { realm = \"x\", file = \"/u\" }",
+            ),
+        ] {
+            for path in ["/a", "/a/"] {
+                let import = translated(
+                    Language::Apache,
+                    &format!(
+                        "<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{pass}\n<Location \
+                         {path}>\n{access}\n</Location>\n</VirtualHost>\n"
+                    ),
+                );
+                let start = import
+                    .toml
+                    .find("route.\"/a/b/*\"]")
+                    .unwrap_or_else(|| panic!("{}", import.toml));
+                let route = import.toml[start..].split("\n\n").next().unwrap_or_default();
+                assert!(route.contains(expected), "{pass} {access}\n{}", import.toml);
+            }
+        }
+    }
+    // Apache applies the sections of folders to files only.
+    for (sections, is_noted) in [
+        ("<Directory /srv/a>\nRequire ip 10\n</Directory>", true),
+        ("<Location /a>\nRequire ip 10\n</Location>", false),
+        ("<Directory /srv/a>\nOptions Indexes\n</Directory>", false),
+    ] {
+        let import = translated_apache(&format!("{sections}\nProxyPass /a/b http://127.0.0.1:3000/a/b"));
+        let is_found = has_note(&import, "the access control of `<Directory>` applies here too");
+        assert_eq!(is_found, is_noted, "{sections}: {:?}", import.notes);
     }
 }

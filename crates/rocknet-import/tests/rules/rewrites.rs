@@ -231,3 +231,33 @@ fn an_exception_for_missing_files_is_none_for_existing_ones() {
     ));
     assert!(!import.toml.contains("fallback = \"/index.php\""), "{}", import.toml);
 }
+
+#[test]
+fn a_rewrite_of_links_hides_no_path_from_a_later_refusal() {
+    let file = "RewriteCond %{REQUEST_FILENAME}";
+    for (conditions, is_translated) in [
+        (format!("{file} !-l"), false),
+        (format!("{file} !-f\n{file} !-l"), false),
+        // A link leads to a file, to a folder or to nothing.
+        (format!("{file} !-f\n{file} !-d\n{file} !-l"), true),
+        (format!("{file} !-f [OR]\n{file} !-d\n{file} !-l"), false),
+        (format!("{file} !-f"), true),
+    ] {
+        for (later, is_refused) in [("RewriteRule ^pub/secret - [F]", true), ("", false)] {
+            let import = translated_folder(&format!("{conditions}\nRewriteRule ^pub/(.*)$ files/$1 [L]\n{later}"));
+            let is_rewritten = import.toml.contains("rewrite = ");
+            assert_eq!(
+                is_rewritten,
+                is_translated || !is_refused,
+                "{conditions} {later}\n{}",
+                import.toml
+            );
+            assert_eq!(
+                has_note(&import, "no exact translation"),
+                !is_rewritten,
+                "{:?}",
+                import.notes
+            );
+        }
+    }
+}

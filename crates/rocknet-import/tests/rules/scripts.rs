@@ -1,5 +1,7 @@
 //! Tests that no source of a script is sent where Apache runs it.
 
+use rocknet_import::{Language, import};
+
 use crate::support::{has, has_note, is_any_weakened, is_weakened, rules, translated_apache as translated};
 
 /// Rule that refuses the files that RockNet does not run.
@@ -222,6 +224,35 @@ fn scripts_that_a_later_section_runs_are_not_sent() {
         assert_eq!(rule.filter(is_refused), rule, "{directives}\n{}", import.toml);
         assert!(!is_any_weakened(&import), "{directives}: {:?}", import.notes);
     }
+}
+
+#[test]
+fn scripts_that_directives_outside_of_sections_run_are_not_sent() {
+    let shown = "<FilesMatch \\.php$>\nSetHandler none\n</FilesMatch>";
+    let run = "SetHandler application/x-httpd-php";
+    for (global, host) in [
+        ("AddHandler application/x-httpd-php .php", ""),
+        ("ProxyPassMatch ^/(.*\\.php)$ fcgi://127.0.0.1:9000/srv/$1", ""),
+        ("", "RewriteRule \\.php$ - [H=application/x-httpd-php]"),
+        ("", "RewriteRule ^/(.*\\.php)$ fcgi://127.0.0.1:9000/srv/$1 [P]"),
+        (
+            "",
+            "<Directory /srv>\n<If \"true\">\nSetHandler application/x-httpd-php\n</If>\n</Directory>",
+        ),
+        ("<If \"true\">\nSetHandler application/x-httpd-php\n</If>", ""),
+    ] {
+        let text = format!(
+            "{global}\n<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{host}\n{shown}\n</VirtualHost>\n"
+        );
+        let import = import(Language::Apache, "site.conf", &text).unwrap();
+        let is_refused = |rule: &String| rule.starts_with("path = '*.php'; respond = 403");
+        assert!(rules(&import).iter().any(is_refused), "{text}\n{}", import.toml);
+        assert!(!import.toml.contains("php = false"), "{text}\n{}", import.toml);
+        assert!(!has_note(&import, "PHP is off"), "{text}\n{:?}", import.notes);
+    }
+    // A handler of the whole server does not apply to files of the section.
+    let text = format!("{run}\n<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{shown}\n</VirtualHost>\n");
+    has(&import(Language::Apache, "site.conf", &text).unwrap(), "php = false");
 }
 
 #[test]

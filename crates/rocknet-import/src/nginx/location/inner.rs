@@ -24,9 +24,10 @@ pub(super) fn translate(
     locations: &Locations<'_>,
     upstreams: &Upstreams,
 ) {
-    let address = php::php_address(directive, upstreams).and_then(|group| group.servers.into_iter().next());
-    if let Some(server) = address {
-        scope.settings.set("php", Value::text(server.url), directive.line);
+    let group = php::php_address(directive, upstreams);
+    if let Some((group, server)) = group.as_ref().and_then(|group| Some((group, group.first_active()?))) {
+        scope.settings.set("php", Value::text(&server.url), directive.line);
+        php::note_servers(group, directive, &mut scope.notes);
         scope.notes.differs(
             directive,
             "`php` runs every `*.php` file of the outer location, and the other directives of the block have no effect",

@@ -1,7 +1,7 @@
 //! Translates the directives that name a back end, such as `proxy_pass`, and its parameters.
 
 use super::super::params;
-use super::super::upstream::{self, Upstreams, with_port};
+use super::super::upstream::{self, ALL_DOWN, Upstreams, with_port};
 use super::{ConfigLevel, NamedAccess, Scope};
 use crate::directive::Directive;
 use crate::document::Notes;
@@ -125,7 +125,7 @@ fn addresses(group: &ProxySettings, directive: &Directive, notes: &mut Vec<Note>
     let used = [main, backups, group.servers.iter().collect()];
     let used = used.into_iter().find(|servers| !servers.is_empty()).unwrap_or_default();
     if used.iter().all(|server| server.drain) && !used.is_empty() {
-        notes.differs(directive, "every server of the group is `down`, and gets requests");
+        notes.differs(directive, ALL_DOWN);
     }
     if used
         .iter()
