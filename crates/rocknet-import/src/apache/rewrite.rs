@@ -157,7 +157,7 @@ fn translate_rule(
     let is_wider = found
         .difference
         .is_some_and(|difference| difference != OF_FILES || !rule.is_in_folder);
-    if is_rewrite && precedes_refusal && is_wider && !found.accuracy.has_only() {
+    if is_rewrite && precedes_refusal && is_wider && !found.accuracy.adds_none() {
         return false;
     }
     let tests = both(&guard.alternatives, &found.alternatives);
@@ -323,7 +323,7 @@ fn refuse(
     };
     let accuracy = tests.accuracy.and(path.accuracy());
     // No request meets the translated conditions, and because they are not narrower, none meets the original ones.
-    if tests.alternatives.is_empty() && accuracy.has_all() {
+    if tests.alternatives.is_empty() && accuracy.misses_none() {
         host.site.unneeded(directive, "rules are applied once to a request");
         return true;
     }
@@ -350,7 +350,7 @@ fn refuse(
         false => Vec::from(refusal(status)),
     };
     let is_added = add(directive, host, &all, &action);
-    if is_added && !accuracy.has_all() {
+    if is_added && !accuracy.misses_none() {
         host.site.weakens(
             directive,
             tests.difference.unwrap_or("the rule applies to fewer requests"),

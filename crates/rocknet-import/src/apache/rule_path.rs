@@ -72,8 +72,8 @@ impl<'a> RulePath<'a> {
             false => is_wider(&self.expression, self.is_in_folder) || may_match_base(&self.expression, self.base),
         };
         // The patterns match all paths of the expression, and possibly others.
-        let has_all = true;
-        Accuracy::of(has_all, !is_wider).negated_if(self.is_negated)
+        let misses_none = true;
+        Accuracy::of(misses_none, !is_wider).negated_if(self.is_negated)
     }
 
     /// Returns the paths that the rule refuses, as alternative conditions; `None` if RockNet has no counterpart.

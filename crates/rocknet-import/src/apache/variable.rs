@@ -63,7 +63,7 @@ fn secure(subject: &str, text: &str, is_negated: bool) -> Option<Tests> {
     };
     let scheme = if is_secure { "https" } else { "http" };
     let accuracy = match subject {
-        "%{SERVER_PORT}" => Accuracy::Unknown,
+        "%{SERVER_PORT}" => Accuracy::MayAddAndMiss,
         _ => Accuracy::Exact,
     };
     Some(Tests::of(Condition::new("scheme", Value::text(scheme))).differing(accuracy, OF_PORT))
@@ -96,8 +96,8 @@ pub(super) fn matching(
         "%{REMOTE_ADDR}" => {
             let client = Condition::new("client", Value::Text(condition::network(expression)?));
             // The expression may match addresses outside of the network, but it matches all addresses inside.
-            let (has_all, has_only) = (!condition::is_beyond_network(expression), true);
-            let accuracy = Accuracy::of(has_all, has_only).negated_if(is_negated);
+            let (misses_none, adds_none) = (!condition::is_beyond_network(expression), true);
+            let accuracy = Accuracy::of(misses_none, adds_none).negated_if(is_negated);
             Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, condition::OF_ADDRESS))
         }
         "%{HTTP_HOST}" | "%{SERVER_NAME}" => host(expression, &named, is_negated),
@@ -146,7 +146,7 @@ fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
         ".*" => return constant(!is_negated),
         "." | ".+" | "^$" => {
             let is_always = (expression != "^$") != is_negated;
-            let accuracy = Accuracy::AtLeast.negated_if(!is_always);
+            let accuracy = Accuracy::MayAdd.negated_if(!is_always);
             return constant(is_always).map(|found| found.differing(accuracy, OF_HOST));
         }
         _ => {}
@@ -201,11 +201,11 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
     });
     // True if the condition holds for all queries that the expression matches. Without a start, as in `id=1`, the
     // expression also matches the end of a longer name: `uid=1`.
-    let has_all = !start.is_empty() && !misses_other_case && !is_spanning;
+    let misses_none = !start.is_empty() && !misses_other_case && !is_spanning;
     // True if the condition holds for no other queries. A bare `^` admits only the first parameter, and a bare `$` only
     // the last one.
-    let has_only = start != "^" && end != "$";
-    let accuracy = Accuracy::of(has_all, has_only).negated_if(is_negated);
+    let adds_none = start != "^" && end != "$";
+    let accuracy = Accuracy::of(misses_none, adds_none).negated_if(is_negated);
     let value = if names_groups {
         named_groups(value)
     } else {

@@ -48,9 +48,9 @@ pub(super) fn pass_through(
     }
     let tests = test::alternatives(&rule.conditions, ConditionGroups::Unused, rule.is_in_folder);
     let tests = tests.filter(|_| flags.last);
-    // `has_only`: the exception holds only for requests that the original rule excepts. A wider exception would keep
+    // `adds_none`: the exception holds only for requests that the original rule excepts. A wider exception would keep
     // later rules from refusing the additional requests.
-    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
+    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).adds_none());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
     };
