@@ -152,12 +152,13 @@ fn translate_rule(
     }
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
     let difference = found.visible_difference();
-    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder,
-    // `OF_FILES` adds only paths after the name of a script, and names with a leading dot, which are not served.
-    let is_wider = found
+    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder, the
+    // difference `OF_FILES` is harmless: it adds only paths after the name of a script, and names with a leading dot,
+    // which are not served.
+    let is_harmless = found
         .difference
-        .is_some_and(|difference| difference != OF_FILES || !rule.is_in_folder);
-    if is_rewrite && precedes_refusal && is_wider && !found.accuracy.adds_none() {
+        .is_none_or(|difference| difference == OF_FILES && rule.is_in_folder);
+    if is_rewrite && precedes_refusal && !found.accuracy.adds_none() && !is_harmless {
         return false;
     }
     let tests = both(&guard.alternatives, &found.alternatives);
@@ -322,7 +323,7 @@ fn refuse(
         return false;
     };
     let accuracy = tests.accuracy.and(path.accuracy());
-    // No request meets the translated conditions, and because they are not narrower, none meets the original ones.
+    // No request meets the translated conditions. They miss no request of the original ones, so none meets those.
     if tests.alternatives.is_empty() && accuracy.misses_none() {
         host.site.unneeded(directive, "rules are applied once to a request");
         return true;
