@@ -66,7 +66,7 @@ pub enum PasswordFileError {
     Unreadable(io::Error),
     /// The path is a folder, FIFO, socket or device.
     NotRegular,
-    /// The file is too large: a password file is larger than [`MAX_FILE_BYTES`].
+    /// The file is larger than its limit, which is [`MAX_FILE_BYTES`] for a password file.
     TooLarge,
     /// Errors of invalid lines: at least one, and at most `MAX_LINE_ERRORS`.
     Lines(Vec<LineError>),
@@ -138,7 +138,7 @@ pub fn read(path: &Path) -> Result<(Users, Stamp), PasswordFileError> {
 /// Reads a password file, or another file with secrets, of at most `max` bytes. Fails as [`read`] does, but parses
 /// nothing. The message of `TooLarge` is only for password files, so readers of other files report their own limit.
 pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<(Vec<u8>, Stamp), PasswordFileError> {
-    // The checks apply to the opened file, because the path may lead to another file a moment later.
+    // The checks below use the opened file, because the path may lead to another file a moment later.
     let file = stamp::open(path).map_err(|error| match Stamp::of(path) {
         // A socket cannot be opened.
         Ok(stamp) if !stamp.is_regular() => PasswordFileError::NotRegular,

@@ -155,8 +155,9 @@ impl Sources {
         };
         let column = chars_before(span.start);
         let width = chars_before(span.end).saturating_sub(column).max(1);
-        // The excerpt begins at the start of the line if the span, or its first 70 characters (half an excerpt), then
-        // fits into it. Otherwise, it begins 35 characters (a quarter of an excerpt) before the span.
+        // The excerpt begins at the start of the line if the span ends within the first 140 characters. Of a span
+        // longer than 70 characters (half an excerpt), only the first 70 have to be there. Otherwise, the excerpt
+        // begins 35 characters (a quarter of an excerpt) before the span.
         let skipped = if column + width.min(MAX_EXCERPT_CHARS / 2) > MAX_EXCERPT_CHARS {
             column - MAX_EXCERPT_CHARS / 4
         } else {

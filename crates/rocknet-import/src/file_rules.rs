@@ -46,9 +46,10 @@ struct ServedFiles {
     paths: Vec<String>,
     /// Endings of files with any path, such as `php`.
     endings: Vec<String>,
-    /// True if a path without a slash at its end may lead to a file in the folder of this path, as by `{path}/a.html`.
+    /// True if a path without a slash at its end may lead to a file below it: from `/x` to `/x/a.html`, by
+    /// `{path}/a.html`.
     leads_into_folder: bool,
-    /// True if a path may lead to a file of any name in the same folder.
+    /// True if a path may lead to a file of any name beside it: from `/x` to `/x_a`, by `{path}_a`.
     has_any_name: bool,
     /// True if a path may lead to any file.
     has_any_path: bool,
@@ -58,8 +59,8 @@ impl ServedFiles {
     /// Adds the files of a site or route.
     fn add(&mut self, settings: &Settings) {
         let is_on = |key: &str| settings.get(key).is_some_and(|value| *value != Value::Flag(false));
-        // PHP scripts and CGI programs also run for paths that continue after their names. Scripts, programs and
-        // applications can name any file by `X-Accel-Redirect`.
+        // PHP scripts and CGI programs also run for paths that continue after their names: `/a.php/b`. Scripts,
+        // programs and applications can name any file by the response field `X-Accel-Redirect`.
         self.has_any_path |= ["php", "cgi", "fastcgi", "uwsgi", "scgi"].into_iter().any(is_on);
         let texts = |key: &str| match settings.get(key) {
             Some(Value::Text(text)) => vec![text.as_str()],
@@ -137,8 +138,9 @@ impl ServedFiles {
         }
         let is_folder = |prefix: &&str| prefix.starts_with('/') && prefix.ends_with('/') && !prefix.contains('*');
         if let Some(prefix) = pattern.strip_suffix('*').filter(is_folder) {
-            // `/a/*` also matches the paths that lead to the index files and scripts of `/a/`, so these files need no
-            // `resolved`.
+            // A path that leads to an index file in `/a/`, or to a file beside it by `{path}.html`, begins with `/a/`
+            // like the file, so `/a/*` matches both. Other paths may lead into `/a/` by a constant path, such as that
+            // of a fallback, or if a script or template names any file.
             return has_exceptions || self.has_any_path || self.paths.iter().any(|path| path.starts_with(prefix));
         }
         if self.has_any_path || self.has_any_name {
@@ -192,7 +194,7 @@ impl ServedFiles {
         }
     }
 
-    /// Does the work of [`ServedFiles::may_match`] for a regular expression.
+    /// Returns the result of [`ServedFiles::may_match`] for a regular expression.
     fn may_match_regex(&self, pattern: &str, regex: &RegexPattern, has_exceptions: bool) -> bool {
         let expression = pattern.trim_start_matches('~').trim_start_matches('*');
         let expression = expression.strip_prefix("(?i)").unwrap_or(expression);

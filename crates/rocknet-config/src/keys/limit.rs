@@ -74,8 +74,9 @@ pub(super) const KEYS: &[Key] = &[
         &[Section::Limit],
         Kind::Rate { min: 1024, max: 1 << 40 },
         "Bytes per second of each response body, in place of `rate`. With `key`, such as \
-         `key = \"{client.ip}\"`, all responses to requests with the same key share the bandwidth. Bodies are sent in \
-         pieces at ticks of the server. Tunnels, such as WebSockets, are not limited.",
+         `key = \"{client.ip}\"`, all responses to requests with the same key share the bandwidth. By \
+         default, the server sends every 250 ms as much as the bandwidth permits (docs/rate-limits.md). Tunnels, such \
+         as WebSockets, are not limited.",
     )
     .example("bandwidth = \"1MiB/s\"")
     .foreign_names(&["limit_rate"]),
@@ -92,11 +93,12 @@ pub(super) const KEYS: &[Key] = &[
         "key",
         &[Section::Limit],
         Kind::Text("text with placeholders"),
-        "Requests with the same text share the limit; docs/placeholders.md lists the placeholders. The default is the client; of an IPv6 address, the first 64 bits \
-         count. If the text is empty for a request, such as that of a missing header field, the client counts. A text \
-         without placeholders is one limit for all clients together. A client that changes a header field evades a \
-         limit with that field in `key`, so add a second limit without `key`. `bandwidth` has no default: without \
-         `key`, each response has this bandwidth of its own.",
+        "Requests with the same text share the limit; docs/placeholders.md lists the placeholders. \
+         The default is the client's address; of an IPv6 address, the first 64 bits count. If the text is empty for a \
+         request, because a header field is missing, the client's address counts. A text without placeholders is one \
+         limit for all clients together. A client that changes a header field evades a limit with that field in `key`, \
+         so add a second limit without `key`. `bandwidth` has no default: without `key`, each response has this \
+         bandwidth of its own.",
     )
     .default(|| quoted("{client.ip}"))
     .example("key = \"{request.header.X-Api-Key}\"")

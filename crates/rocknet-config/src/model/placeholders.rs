@@ -9,10 +9,11 @@ use super::settings::Settings;
 use super::site::Site;
 
 impl Config {
-    /// Returns true if a searched text of a site contains the placeholder `name`, which is passed without braces. The
-    /// server makes identifiers of requests only if there is a `{request.id}`. An escaped placeholder, `{{name}}`,
-    /// counts too. The searched texts are those of rules, `log.format`, `headers`, `redirects`, `key` of `limit`,
-    /// `headers` of `proxy` and of `auth.certificate`, and `sign_in` of `auth.forward`.
+    /// Returns true if a site contains the placeholder `name`, which is passed without braces. An escaped placeholder,
+    /// `{{name}}`, counts too. The server makes identifiers of requests only if a site contains `{request.id}`.
+    ///
+    /// These texts are searched: those of rules, `log.format`, `headers`, `redirects`, `key` of `limit`, `headers` of
+    /// `proxy` and of `auth.certificate`, and `sign_in` of `auth.forward`.
     pub fn has_placeholder(&self, name: &str) -> bool {
         let placeholder = format!("{{{name}}}");
         self.sites.iter().any(|site| site.has_text(&placeholder))

@@ -206,10 +206,10 @@ fn client_id(check: &mut Check<'_>, node: &Node) -> Option<String> {
     Some(written.value.clone())
 }
 
-/// Reports a key of `oidc` in an `auth` without `oidc`.
+/// Reports the keys that belong to `oidc` in an `auth` without `oidc`.
 pub(crate) fn report_unused(check: &mut Check<'_>, table: &Table) {
     if table.node("oidc").is_some() {
-        // The table has another key that cannot be combined with `oidc`, which is reported.
+        // The table has `certificate`, too. `certificate_rule::build` reports that the two cannot be combined.
         return;
     }
     for name in OWN_KEYS {

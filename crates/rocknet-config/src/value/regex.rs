@@ -10,7 +10,7 @@ const MAX_ALTERNATIVES: usize = 8;
 const PARTS: [&str; 8] = ["(.*)", "(.+)", "(?", "[^", "[0-9]", "[a-z", "[A-Z", "\\."];
 
 /// Returns message and help if a text is most likely a regular expression, or begins with a modifier of nginx: `= ` or
-/// `^~`.
+/// `^~`. The text does not begin with `~`, because `pattern::parse` compiles such a text as a regular expression.
 pub(crate) fn error(text: &str) -> Option<ValueError> {
     let modified = text.starts_with("= ") || text.starts_with("^~");
     let anchored = text.starts_with('^') || text.starts_with("/^") || text.len() > 1 && text.ends_with('$');
@@ -48,8 +48,7 @@ fn proposed(text: &str) -> Vec<String> {
     if let Some(exact) = text.strip_prefix("= ") {
         return vec![exact.trim().to_owned()];
     }
-    // The modifiers `~` and `~*` of nginx do not belong to the expression.
-    let bare = text.trim_start_matches(['~', '*']).trim();
+    let bare = text.trim();
     let bare = bare.strip_prefix("/^").or(bare.strip_prefix('^')).unwrap_or(bare);
     let (bare, is_whole) = match bare.strip_suffix('$') {
         Some(bare) => (bare, true),
@@ -102,16 +101,19 @@ mod tests {
     fn expressions_become_patterns() {
         // (regular expression, proposed patterns)
         let rows: &[(&str, &[&str])] = &[
-            ("~^/x(.*)", &["/x/*"]),
+            ("^/x(.*)", &["/x/*"]),
             ("^/old/(.*)$", &["/old/*"]),
-            ("~ \\.php$", &["*.php"]),
-            ("~* \\.(png|jpg)$", &["*.png", "*.jpg"]),
+            ("\\.php$", &["*.php"]),
+            ("\\.(png|jpg)$", &["*.png", "*.jpg"]),
             ("= /exact", &["/exact"]),
             ("^~ /images/", &["/images/*"]),
+            // The star of a glob is kept.
+            ("*.png$", &["*.png"]),
+            ("*/a(.*)", &["*/a*"]),
             ("/users/([^/]+)/photo$", &["/users/*/photo"]),
             ("/x/[0-9]+", &["/x/*"]),
             ("^/a(?=b)", &[]),
-            ("~^/(a|b)/(c|d)$", &[]),
+            ("^/(a|b)/(c|d)$", &[]),
             ("^", &["/*"]),
         ];
         for (text, want) in rows {

@@ -65,7 +65,7 @@ impl AccessDraft {
     pub fn finish(self, settings: &mut Settings, notes: &mut Vec<Note>) {
         let line = self.line;
         let mut all = vec![self.order.requirement(notes)];
-        // Stands for the whole section in notes.
+        // Notes name this directive if they concern the whole section.
         let section = Directive::new("Require", Vec::new(), line);
         if !self.required.is_empty() {
             all.push(Requirement::any(self.required, &section));
@@ -83,6 +83,8 @@ impl AccessDraft {
                 auth.extend(self.realm.map(|realm| ("realm".to_owned(), Value::Text(realm))));
                 auth.push(("file".to_owned(), Value::Text(file)));
                 settings.set("auth", Value::Table(auth), line);
+                // In Apache, an allowed address or a user suffices for clients that also meet a further condition, such
+                // as `Require not ip 10`. `satisfy = "any"` cannot express this, because it lets users pass `deny`.
                 if clients.is_either {
                     notes.differs(directive, "RockNet requires both an allowed address and a user");
                 }
@@ -104,6 +106,7 @@ impl AccessDraft {
         if let Some(allow) = clients.allow {
             settings.set("allow", Value::texts(allow), line);
         }
+        // An allowed address or a user suffices, and there is no further condition.
         if clients.is_any {
             settings.set("satisfy", Value::text("any"), line);
         }

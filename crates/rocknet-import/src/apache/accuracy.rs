@@ -8,45 +8,51 @@ use crate::condition::{Condition, Conditions};
 /// Requests for which a translated condition holds, compared with the original condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accuracy {
+    /// The same requests as the original.
     Exact,
-    /// All requests of the original, and others.
-    AtLeast,
-    /// Only requests of the original, but not all of them.
-    AtMost,
-    /// Some requests of the original, and others.
-    Unknown,
+    /// All requests of the original, and possibly others.
+    MayAdd,
+    /// Only requests of the original, but possibly not all of them.
+    MayMiss,
+    /// Requests of the original, but possibly not all of them, and possibly others.
+    MayAddAndMiss,
 }
 
 impl Accuracy {
-    /// Returns the accuracy of a condition. `has_all`: true if it holds for all requests of the original. `has_only`:
-    /// true if it holds for no other requests.
-    pub fn of(has_all: bool, has_only: bool) -> Accuracy {
-        match (has_all, has_only) {
+    /// Returns the accuracy of a condition. `misses_none`: true if it holds for all requests of the original.
+    /// `adds_none`: true if it holds for no other requests.
+    pub fn of(misses_none: bool, adds_none: bool) -> Accuracy {
+        match (misses_none, adds_none) {
             (true, true) => Accuracy::Exact,
-            (true, false) => Accuracy::AtLeast,
-            (false, true) => Accuracy::AtMost,
-            (false, false) => Accuracy::Unknown,
+            (true, false) => Accuracy::MayAdd,
+            (false, true) => Accuracy::MayMiss,
+            (false, false) => Accuracy::MayAddAndMiss,
         }
     }
 
-    /// Returns true if the condition contains all requests of the original. A refusal needs this.
-    pub fn has_all(self) -> bool {
-        matches!(self, Accuracy::Exact | Accuracy::AtLeast)
+    /// Returns true if the condition holds for all requests of the original. A refusal needs this.
+    pub fn misses_none(self) -> bool {
+        matches!(self, Accuracy::Exact | Accuracy::MayAdd)
     }
 
-    /// Returns true if the condition contains only requests of the original. An exception needs this.
-    pub fn has_only(self) -> bool {
-        matches!(self, Accuracy::Exact | Accuracy::AtMost)
+    /// Returns true if the condition holds for no other requests than the original. An exception needs this.
+    pub fn adds_none(self) -> bool {
+        matches!(self, Accuracy::Exact | Accuracy::MayMiss)
     }
 
     /// Returns the accuracy of two conditions together. It is the same whether both must hold, or one of them.
     pub fn and(self, other: Accuracy) -> Accuracy {
-        Accuracy::of(self.has_all() && other.has_all(), self.has_only() && other.has_only())
+        Accuracy::of(
+            self.misses_none() && other.misses_none(),
+            self.adds_none() && other.adds_none(),
+        )
     }
 
+    /// Returns the accuracy of the negated condition if `is_negated`. A condition that holds for more requests than the
+    /// original excludes more of them when negated, so `MayAdd` becomes `MayMiss`, and the reverse.
     pub fn negated_if(self, is_negated: bool) -> Accuracy {
         match is_negated {
-            true => Accuracy::of(self.has_only(), self.has_all()),
+            true => Accuracy::of(self.adds_none(), self.misses_none()),
             false => self,
         }
     }
@@ -104,11 +110,16 @@ mod tests {
 
     #[test]
     fn a_negation_of_more_is_less() {
-        use Accuracy::{AtLeast, AtMost, Exact, Unknown};
-        for (accuracy, negated) in [(Exact, Exact), (AtLeast, AtMost), (AtMost, AtLeast), (Unknown, Unknown)] {
+        use Accuracy::{Exact, MayAdd, MayAddAndMiss, MayMiss};
+        for (accuracy, negated) in [
+            (Exact, Exact),
+            (MayAdd, MayMiss),
+            (MayMiss, MayAdd),
+            (MayAddAndMiss, MayAddAndMiss),
+        ] {
             assert_eq!(accuracy.negated_if(true), negated);
         }
-        assert_eq!(AtLeast.and(Exact), AtLeast);
-        assert_eq!(AtLeast.and(AtMost), Unknown);
+        assert_eq!(MayAdd.and(Exact), MayAdd);
+        assert_eq!(MayAdd.and(MayMiss), MayAddAndMiss);
     }
 }

@@ -115,7 +115,7 @@ fn with_exception(alternative: &str, ignores_case: bool) -> Option<Conditions> {
 /// `(?!well-known)`, these are paths such as `/a/b`, `/a/.well-known/b` and `/.well-known-x`. `first`: expression for
 /// the first name of the path if that may begin with a dot; otherwise empty.
 fn names_other_than(name: &str, first: &str) -> String {
-    // `(?!well-known/)` excepts only the whole name, which a slash must follow. So `/.well-known-x` is no such path.
+    // `(?!well-known/)` excepts only the whole name with a slash after it, and not `/.well-known-x`.
     let slashes = if name.ends_with('/') { "/+" } else { "/*" };
     let name = format!("\\.{}{slashes}", name.trim_end_matches('/'));
     format!("^{first}(?:/+(?:{name})?[^./][^/]*)*(?:/+(?:{name})?)?$")
@@ -176,19 +176,17 @@ fn matches_only_dot_names(alternative: &str) -> bool {
     }
     let is_dot_name = |text: &str| {
         let rest = text.strip_prefix("\\.");
-        // A dot that may be missing is no dot at the beginning.
+        // In `\.?a`, the dot may be missing, so other names match too.
         rest.is_some_and(|rest| !rest.starts_with(['?', '*', '{']))
     };
-    let starts = ["^/", "^", "./"];
-    let mut starts = ANY_NAME.iter().filter(|start| start.len() > 1).chain(&starts);
-    let start = starts.find_map(|start| alternative.strip_prefix(start));
-    let Some(name) = start.or_else(|| alternative.strip_prefix('/')) else {
+    let mut starts = ANY_NAME.iter().chain(&["^/", "^", "./"]);
+    let Some(name) = starts.find_map(|start| alternative.strip_prefix(start)) else {
         return false;
     };
     if is_dot_name(name) {
         return true;
     }
-    // The same holds for a group in which each name begins with a dot.
+    // A group, as in `^/(\.git|\.env)`: each of its names must begin with a dot.
     let inner = name.strip_prefix("(?:").or_else(|| name.strip_prefix('('));
     let Some((group, after)) = inner.and_then(split_group) else {
         return false;

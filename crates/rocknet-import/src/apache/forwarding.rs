@@ -12,10 +12,11 @@ use super::flags::RewriteFlags;
 pub(super) struct Forwarding {
     /// True if `ProxyPass` or `RewriteRule` with the flag `P` passes requests to upstreams.
     upstreams: bool,
-    /// True if a `RewriteRule` of a folder, or `SetHandler proxy:…`, passes requests to upstreams. Before that, Apache
-    /// applies the `<Files>` sections to these requests.
+    /// True if a `RewriteRule` of a folder with the flag `P`, or `SetHandler proxy:…`, passes requests to upstreams.
+    /// Apache applies the `<Files>` sections to these requests first.
     from_folders: bool,
-    /// True if scripts may be run, which also get the path after their names.
+    /// True if scripts may be run, or other handlers. They also get the path after the name of the script:
+    /// `/index.php/.b`.
     scripts: bool,
     /// True if paths are rewritten.
     rewrites: bool,
@@ -39,14 +40,17 @@ impl Forwarding {
             .iter()
             .map(|word| word.to_ascii_lowercase())
             .collect();
+        // An argument with `php` indicates scripts, as in `DirectoryIndex index.php`. If it is only the name of a
+        // folder, the import keeps refusals that are not needed, which does no harm.
         self.scripts |= words.iter().any(|word| word.contains("php"));
         match directive.name.to_ascii_lowercase().as_str() {
             "proxypass" | "proxypassmatch" => self.upstreams |= !words.iter().any(|word| word == "!"),
             "sethandler" | "addhandler" => {
                 let is_upstream = words.iter().any(|word| word.starts_with("proxy:"));
-                // Scripts are run by name, and RockNet runs no files whose names begin with a dot.
+                // For PHP, names with a leading dot are not passed on: RockNet runs no files with such names.
                 let is_php = words.iter().any(|word| word.contains("php") || word.contains("fcgi:"));
                 self.from_folders |= is_upstream && !is_php;
+                // Any handler may get a path after the name of its file, as a script does: `/a.php/.b`.
                 self.scripts = true;
             }
             "scriptalias" | "scriptaliasmatch" | "action" | "wsgiscriptalias" => self.scripts = true,

@@ -19,7 +19,8 @@ pub(crate) struct ApacheIncludes<'a> {
 impl<'a> ApacheIncludes<'a> {
     pub fn new(environment: &'a dyn Environment, file: &Path) -> ApacheIncludes<'a> {
         let folder = root_folder(environment, file, &["apache2.conf", "httpd.conf", "conf/httpd.conf"]);
-        // Red Hat has conf/httpd.conf below the root.
+        // On Red Hat, the main file is conf/httpd.conf below the root. For a file in `conf`, the name `httpd.conf`
+        // finds `conf`, whose parent is the root. For one in `conf.d`, `conf/httpd.conf` finds the root itself.
         let folder = match folder.ends_with("conf") {
             true => folder.parent().unwrap_or(&folder).to_owned(),
             false => folder,
@@ -40,11 +41,12 @@ impl IncludeRules for ApacheIncludes<'_> {
             return None;
         }
         let mut definitions = Vec::new();
+        // `known` has one list of directives for each file and section that contains this directive.
         known
             .iter()
-            .for_each(|level| collect_definitions(level, &mut definitions));
+            .for_each(|directives| collect_definitions(directives, &mut definitions));
         let path = ServerContext::collect(definitions.iter().copied()).expand(path)?;
-        let root = definitions.iter().rev().find(|known| known.is("ServerRoot"));
+        let root = definitions.iter().rev().find(|definition| definition.is("ServerRoot"));
         let root = root.map_or(Path::new(""), |root| Path::new(root.argument(0)));
         // A configuration that was copied from another machine may name a root that does not exist here. The path is
         // then relative to `folder`.
@@ -63,10 +65,10 @@ impl IncludeRules for ApacheIncludes<'_> {
     }
 }
 
-/// Collects the `Define` and `ServerRoot` directives of a level, including those inside `<IfModule>` and similar
+/// Collects the `Define` and `ServerRoot` directives of a list, including those inside `<IfModule>` and similar
 /// sections.
-fn collect_definitions<'d>(level: &'d [Directive], into: &mut Vec<&'d Directive>) {
-    for directive in level {
+fn collect_definitions<'d>(directives: &'d [Directive], into: &mut Vec<&'d Directive>) {
+    for directive in directives {
         match &directive.block {
             None if directive.is("Define") || directive.is("ServerRoot") => into.push(directive),
             Some(block) if super::is_applied_condition(directive) => collect_definitions(block, into),

@@ -74,8 +74,8 @@ pub(super) fn finish(site: &mut Site) {
 
 /// Removes values that cancel nothing, and routes that have no settings left.
 fn remove_needless(site: &mut Site) {
-    // A route without restrictions below a restricted route keeps `auth = false`. It states that the opening is
-    // intended, so that `rocknet check` does not warn of it.
+    // A route without restrictions below a restricted route keeps `auth = false`. It states that the route is open
+    // intentionally, so that `rocknet check` does not warn of it.
     let is_opening: Vec<bool> = site
         .routes
         .iter()
@@ -121,8 +121,8 @@ fn covering(site: &Site, pattern: &str) -> Option<usize> {
         .max_by_key(|at| site.routes[*at].pattern.len())
 }
 
-/// Returns the access control of a section. Each key without a value gets the value that cancels the key of the site. A
-/// section that denies every client only needs that of `satisfy`.
+/// Returns the access control of a section. Each key without a value gets the value that cancels the key of the site.
+/// A section with `deny = "all"` only has to cancel `satisfy`: with `satisfy = "any"` of the site, a user could log in.
 fn decided(settings: &Settings, line: usize) -> Settings {
     let mut access = access_of(settings);
     let is_closed = access.is_closed();

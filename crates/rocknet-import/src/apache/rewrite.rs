@@ -152,13 +152,13 @@ fn translate_rule(
     }
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
     let difference = found.visible_difference();
-    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder,
-    // `OF_FILES` adds only links (see `adds_links`), paths after the name of a script, and names with a leading dot,
-    // which are not served.
-    let is_wider = found
+    // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder, the
+    // difference `OF_FILES` is harmless: it adds only paths after the name of a script, and names with a leading dot,
+    // which are not served. Links are another case (see `adds_links`).
+    let is_harmless = found
         .difference
-        .is_some_and(|difference| difference != OF_FILES || !rule.is_in_folder || adds_links(&rule.conditions));
-    if is_rewrite && precedes_refusal && is_wider && !found.accuracy.has_only() {
+        .is_none_or(|difference| difference == OF_FILES && rule.is_in_folder && !adds_links(&rule.conditions));
+    if is_rewrite && precedes_refusal && !found.accuracy.adds_none() && !is_harmless {
         return false;
     }
     let tests = both(&guard.alternatives, &found.alternatives);
@@ -331,8 +331,8 @@ fn refuse(
         return false;
     };
     let accuracy = tests.accuracy.and(path.accuracy());
-    // No request meets the translated conditions, and because they are not narrower, none meets the original ones.
-    if tests.alternatives.is_empty() && accuracy.has_all() {
+    // No request meets the translated conditions. They miss no request of the original ones, so none meets those.
+    if tests.alternatives.is_empty() && accuracy.misses_none() {
         host.site.unneeded(directive, "rules are applied once to a request");
         return true;
     }
@@ -359,7 +359,7 @@ fn refuse(
         false => Vec::from(refusal(status)),
     };
     let is_added = add(directive, host, &all, &action);
-    if is_added && !accuracy.has_all() {
+    if is_added && !accuracy.misses_none() {
         host.site.weakens(
             directive,
             tests.difference.unwrap_or("the rule applies to fewer requests"),

@@ -56,7 +56,8 @@ impl<'a> RulePath<'a> {
         }
     }
 
-    /// Returns the patterns of the expression in the folder of the rule; `None` if RockNet cannot compile it.
+    /// Returns the patterns of the expression, without its `!`, in the folder of the rule; `None` if RockNet cannot
+    /// compile it.
     pub fn patterns(&self) -> Option<Vec<String>> {
         dot_names::patterns(&self.absolute(self.base), self.ignores_case)
     }
@@ -65,15 +66,15 @@ impl<'a> RulePath<'a> {
         absolute(&self.expression, base, self.is_in_folder)
     }
 
-    /// Returns the accuracy of the patterns, compared with the expression.
+    /// Returns the accuracy of the condition for the path, compared with the expression of the rule.
     pub fn accuracy(&self) -> Accuracy {
         let is_wider = match self.matches_all && self.expression != NEVER_IN_FOLDER {
             true => self.is_in_folder && NOT_EMPTY.contains(&self.expression.as_str()),
             false => is_wider(&self.expression, self.is_in_folder) || may_match_base(&self.expression, self.base),
         };
         // The patterns match all paths of the expression, and possibly others.
-        let has_all = true;
-        Accuracy::of(has_all, !is_wider).negated_if(self.is_negated)
+        let misses_none = true;
+        Accuracy::of(misses_none, !is_wider).negated_if(self.is_negated)
     }
 
     /// Returns the paths that the rule refuses, as alternative conditions; `None` if RockNet has no counterpart.
@@ -110,8 +111,11 @@ impl<'a> RulePath<'a> {
         !self.is_negated && dot_names::is_never_served(&self.absolute(""), reaches)
     }
 
-    /// Returns patterns and target of a rewrite or redirect; `None` if there is no counterpart. `tests`: alternative
-    /// conditions of the rule. `is_proxy`: true for the flag `P`. A proxy needs patterns that are prefixes.
+    /// Returns patterns and target of a rewrite or redirect; `None` if there is no counterpart. The patterns of a
+    /// negated rule are those of its expression without the `!`, so the caller must negate the condition for the path.
+    ///
+    /// `tests`: alternative conditions of the rule. `is_proxy`: true for the flag `P`. A proxy needs patterns that are
+    /// prefixes.
     pub fn rewrite(&self, target: &str, tests: &[Conditions], is_proxy: bool) -> Option<PathRewrite> {
         let without_difference = |patterns, target| PathRewrite {
             patterns,

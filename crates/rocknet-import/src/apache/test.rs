@@ -165,7 +165,7 @@ fn existence(subject: &str, test: &str, is_negated: bool, is_in_folder: bool) ->
             } else {
                 Vec::new()
             });
-            return Some(found.differing(Accuracy::AtMost.negated_if(is_negated), OF_FILES));
+            return Some(found.differing(Accuracy::MayMiss.negated_if(is_negated), OF_FILES));
         }
         _ => return None,
     };

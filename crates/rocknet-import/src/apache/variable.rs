@@ -63,7 +63,7 @@ fn secure(subject: &str, text: &str, is_negated: bool) -> Option<Tests> {
     };
     let scheme = if is_secure { "https" } else { "http" };
     let accuracy = match subject {
-        "%{SERVER_PORT}" => Accuracy::Unknown,
+        "%{SERVER_PORT}" => Accuracy::MayAddAndMiss,
         _ => Accuracy::Exact,
     };
     Some(Tests::of(Condition::new("scheme", Value::text(scheme))).differing(accuracy, OF_PORT))
@@ -95,9 +95,12 @@ pub(super) fn matching(
         "%{REQUEST_METHOD}" => single("method", methods(expression, ignores_case)?),
         "%{REMOTE_ADDR}" => {
             let client = Condition::new("client", Value::Text(condition::network(expression)?));
-            // The expression may match addresses outside of the network, but it matches all addresses inside.
-            let (has_all, has_only) = (!condition::is_beyond_network(expression), true);
-            let accuracy = Accuracy::of(has_all, has_only).negated_if(is_negated);
+            // `^10.` matches all addresses of the network 10.0.0.0/8, and also 100.1.1.1, which the condition misses.
+            let accuracy = match condition::is_beyond_network(expression) {
+                true => Accuracy::MayMiss,
+                false => Accuracy::Exact,
+            };
+            let accuracy = accuracy.negated_if(is_negated);
             Some(Tests::of(client.negated_if(is_negated)).differing(accuracy, condition::OF_ADDRESS))
         }
         "%{HTTP_HOST}" | "%{SERVER_NAME}" => host(expression, &named, is_negated),
@@ -146,7 +149,8 @@ fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
         ".*" => return constant(!is_negated),
         "." | ".+" | "^$" => {
             let is_always = (expression != "^$") != is_negated;
-            let accuracy = Accuracy::AtLeast.negated_if(!is_always);
+            // If the condition always holds, it adds requests without a host. If it never holds, it misses them.
+            let accuracy = if is_always { Accuracy::MayAdd } else { Accuracy::MayMiss };
             return constant(is_always).map(|found| found.differing(accuracy, OF_HOST));
         }
         _ => {}
@@ -165,8 +169,8 @@ fn host(expression: &str, named: &str, is_negated: bool) -> Option<Tests> {
 }
 
 /// Returns the condition for a parameter, if the expression for the query consists of one: `^id=([0-9]+)$`. RockNet
-/// always compares names case-sensitively, and finds a parameter anywhere in the query. A note reports an expression
-/// that does otherwise.
+/// always compares names case-sensitively, and finds a parameter anywhere in the query. If the expression differs from
+/// this, a note reports it.
 fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: bool) -> Option<Tests> {
     let starts = ["(?:^|&)", "(^|&)", "(&|^)", "(?:&|^)", "^"];
     let start = starts
@@ -193,7 +197,7 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
     // RockNet then misses names in another case, such as `ID` for `id`.
     let misses_other_case = ignores_case && name.bytes().any(|byte| byte.is_ascii_alphabetic());
     // A part such as `.` may also match the `&` before the next parameter. Classes of blanks such as `\s` do not match
-    // it, but are included to be cautious.
+    // `&`, but are included to be cautious.
     let is_spanning = pcre::parts(value).any(|(text, part)| match part {
         pcre::Part::Plain(c) => c == '.',
         pcre::Part::Escaped(c) => c.is_ascii_uppercase() || matches!(c, 'h' | 's' | 'v'),
@@ -201,11 +205,11 @@ fn query(expression: &str, ignores_case: bool, is_negated: bool, names_groups: b
     });
     // True if the condition holds for all queries that the expression matches. Without a start, as in `id=1`, the
     // expression also matches the end of a longer name: `uid=1`.
-    let has_all = !start.is_empty() && !misses_other_case && !is_spanning;
+    let misses_none = !start.is_empty() && !misses_other_case && !is_spanning;
     // True if the condition holds for no other queries. A bare `^` admits only the first parameter, and a bare `$` only
     // the last one.
-    let has_only = start != "^" && end != "$";
-    let accuracy = Accuracy::of(has_all, has_only).negated_if(is_negated);
+    let adds_none = start != "^" && end != "$";
+    let accuracy = Accuracy::of(misses_none, adds_none).negated_if(is_negated);
     let value = if names_groups {
         named_groups(value)
     } else {

@@ -1,5 +1,5 @@
-//! Access control in effect at a level of nginx. A level inherits each directive that it does not have itself. `allow` and
-//! `deny` count as one directive: a level with either of them inherits no list.
+//! Access control in effect at a level of nginx. A level inherits each directive that it does not have itself. `allow`
+//! and `deny` count as one directive: a level with either of them inherits no list.
 
 use crate::directive::Directive;
 

@@ -138,9 +138,10 @@ fn complete(
     let page = all.find(|d| is_for_unauthorized(d)).cloned();
     let found = page.as_ref().and_then(|page| sign_in(page, server, variables));
     match (&page, &found) {
-        // `true`: nginx sends the page itself. In all other cases, nginx redirects too.
+        // `true`: nginx sends the page without a redirect. With `false`, nginx redirects as RockNet does.
         (Some(page), Some((_, true))) => notes.differs(page, "clients are redirected to the page (302)"),
-        // Any other page becomes an entry of `errors`, so it needs no note here.
+        // The page has no counterpart. A page without these characters, such as `error_page 401 /login.html`, needs no
+        // note here: it is translated to `errors` instead.
         (Some(page), None) if page.arguments.iter().any(|word| word.starts_with(['=', '@', '$'])) => {
             notes.differs(
                 page,

@@ -84,7 +84,8 @@ fn respond(directive: &Directive, area: &LocationArea, scope: &mut Scope<'_>, si
                     .differs(directive, "RockNet adds the query of the request to the target");
             }
         }
-        // A route refuses the request, so that the routes of other locations keep their own access control.
+        // A route refuses the request, so that the routes of other locations keep their own access control. A location
+        // for an expression gets a rule instead, because nginx prefers it to prefixes, and rules precede routes.
         Some(ReturnAction::Respond {
             status: 403,
             body: None,

@@ -40,10 +40,11 @@ pub(super) struct Scope<'a> {
     /// Directives `allow` and `deny`, in their order. After [`Scope::finish`], those of an outer level if this one has
     /// none.
     access: Vec<&'a Directive>,
-    /// True if the key `allow` differs from the directives, because of `satisfy any` with authentication.
+    /// True if [`Scope::finish`] has changed the lists for `satisfy any` with authentication. For example, `allow all`
+    /// then becomes the ranges of all addresses, because RockNet ignores `satisfy` beside `allow = "all"`.
     is_adapted_to_any: bool,
-    /// Directives `proxy_…` without a separate list in this structure, and `mirror`. They apply to the `proxy_pass` of
-    /// this level and below.
+    /// Directives `proxy_…` that have no other field here, unlike `proxy_pass` and `proxy_cache`, and `mirror`. They
+    /// apply to the `proxy_pass` of this level and below.
     pub proxy: Vec<&'a Directive>,
     /// Directive that names the back end, such as `proxy_pass` or `fastcgi_pass`, if there is one.
     pub pass: Option<&'a Directive>,
@@ -76,7 +77,7 @@ pub(super) struct Scope<'a> {
     /// Directives `fastcgi_param`, `uwsgi_param` and `scgi_param`, and each `include` of a file of distributions that
     /// contains them, such as `fastcgi_params`.
     pub params: Vec<&'a Directive>,
-    /// Such directives of the outer levels, which this one inherits if it has none for the same back end.
+    /// The same directives of the outer levels. This level inherits them if it has none for the same back end.
     pub outer_params: Vec<&'a Directive>,
 }
 
@@ -333,6 +334,9 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// Line of settings that no directive of the server causes.
+const NO_LINE: usize = 0;
+
 /// Adds the settings that a server inherits from `http`. Fields of `add_header` are inherited only if the server has no
 /// such directive. Removes the settings with the default value of RockNet, which only end the inheritance.
 pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
@@ -342,13 +346,13 @@ pub(super) fn inherit(server: &mut Scope<'_>, http: &Scope<'_>) {
         true => server.added.clone_from(&http.added),
         false => http.added.iter().for_each(|name| outer.remove_entry("headers", name)),
     }
-    settings.cancel_inherited_lists(&outer, 0);
+    // In nginx, an `allow` or `deny` of the server replaces both lists of `http`.
+    settings.cancel_inherited_lists(&outer, NO_LINE);
     for (key, setting) in outer.in_order() {
         settings.set_default(key, setting.value.clone(), setting.line);
     }
     if outer.is_locked() {
-        // Line 0, because no directive of the server causes this.
-        settings.close(0);
+        settings.close(NO_LINE);
     }
     let defaults = [
         ("browse", Value::Flag(false)),

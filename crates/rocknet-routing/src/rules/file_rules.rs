@@ -8,7 +8,7 @@ use super::{Action, Rule, RuleError, RuleOutcome, SERVICE_UNAVAILABLE};
 
 /// The rules of a site with `resolved`, such as `{ path = "/private/*", respond = 403, resolved = true }`. They refuse
 /// a file regardless of the path by which it is requested: as the index of a folder, by `try` or `fallback`, or as a
-/// script that more of the path follows (`/index.php/more`).
+/// script followed by more of the path (`/index.php/more`).
 #[derive(Debug)]
 pub struct FileRules(Box<[Rule]>);
 

@@ -20,7 +20,7 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
     let mut list = ListWriter::new(array);
     let last = array.len().saturating_sub(1);
     let mut suffix = String::new();
-    // Number of wanted elements that the new list already has.
+    // Number of elements in `elements` that the new list already has.
     let mut written = 0;
     for (at, (value, position)) in array.iter().zip(positions).enumerate() {
         let (prefix, after) = decor(value);
@@ -52,8 +52,8 @@ pub(super) fn update(array: &mut Array, elements: &[(String, String)]) -> Result
     Ok(())
 }
 
-/// Returns the position of each element of a list in the wanted elements; `None` for elements that are removed, or that
-/// are written again at another position.
+/// Returns the position of each element of a list in `elements`; `None` for elements that are removed, or that are
+/// written again at another position.
 fn kept(array: &Array, elements: &[(String, String)]) -> Vec<Option<usize>> {
     let mut from = 0;
     let position = |value: &Value| {
@@ -76,7 +76,8 @@ pub(super) fn scalar_value(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the text of an element of a list; `None` if no line of text can represent the element.
+/// Returns the text of an element of a list. A form has one line for each element, trims the lines, and skips empty
+/// ones. Returns `None` if the element cannot be such a line, because it is empty or has spaces around its text.
 pub(super) fn element_text(value: &Value) -> Option<String> {
     scalar_value(value).filter(|text| !text.is_empty() && text.trim() == text)
 }

@@ -48,9 +48,8 @@ pub(super) fn pass_through(
     }
     let tests = test::alternatives(&rule.conditions, ConditionGroups::Unused, rule.is_in_folder);
     let tests = tests.filter(|_| flags.last);
-    // `has_only`: the exception holds only for requests that the original rule excepts. A wider exception would keep
-    // later rules from refusing the additional requests.
-    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).has_only());
+    // An exception for more requests than in Apache would keep later rules from refusing the additional ones.
+    let tests = tests.filter(|tests| tests.accuracy.and(path.accuracy()).adds_none());
     let Some(excluded) = tests.and_then(|tests| path.excluding(tests.alternatives)) else {
         return false;
     };
@@ -58,6 +57,8 @@ pub(super) fn pass_through(
     // All conditions of the rule require files, as `RewriteCond %{REQUEST_FILENAME} -f` does.
     let requires_file = |condition: &Directive| is_about_files(condition) && !condition.argument(1).starts_with('!');
     let is_for_files = !rule.conditions.is_empty() && rule.conditions.iter().all(requires_file);
+    // A front controller that follows does not need this exception, as the note says. Other rules that follow do, so it
+    // remains in `guard`.
     if is_for_files {
         host.site.unneeded(
             directive,

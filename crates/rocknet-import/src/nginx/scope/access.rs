@@ -20,8 +20,8 @@ impl<'a> Scope<'a> {
             (Some(realm), _) => realm.argument(0) != "off",
             (None, file) => file.is_some() || inherited_password,
         };
-        // True if an authorization service, named by `auth_request`, has to admit clients. `forward` has no
-        // `auth_request` that RockNet cannot express: `Scope::read` has set `deny = "all"` in its place.
+        // True if an authorization service, named by `auth_request`, has to admit clients. If RockNet cannot express an
+        // `auth_request`, `Scope::read` has set `deny = "all"` instead of `forward`.
         let has_forward = self
             .forward
             .map_or(inherited_forward, |forward| forward.argument(0) != "off");
@@ -35,15 +35,15 @@ impl<'a> Scope<'a> {
             && self.forward.is_none()
             && !self.settings.has("satisfy");
         let is_off = !has_password && !has_forward;
-        // Without authentication, or with `satisfy all`, the inherited lists apply as they were written, without the
-        // changes for `satisfy any`.
+        // Lists that the containing level has changed for `satisfy any` do not fit a level without authentication, or
+        // with `satisfy all`. Such a level gets the lists as they are written in the directives.
         if self.is_adapted_to_any && (is_off || self.settings.get("satisfy") == Some(&Value::text("all"))) {
             self.access = outer_access();
             self.is_adapted_to_any = false;
         }
         self.finish_access();
-        // Inherited lists are added only now, because the containing level writes their keys. `finish_satisfy` needs
-        // the lists that are in effect.
+        // `finish_access` must not see inherited lists, because the containing level already writes `allow` and `deny`
+        // for them. `finish_satisfy` needs the lists that are in effect.
         if self.access.is_empty() {
             self.access = outer_access();
         }
