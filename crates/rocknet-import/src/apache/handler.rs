@@ -34,6 +34,7 @@ pub(super) enum HandledFiles<'a> {
 pub(super) struct NamedFiles<'a> {
     /// The directives of the host that run scripts.
     runners: &'a ScriptRunners,
+    /// Patterns of their paths; empty if no patterns match exactly these files.
     patterns: Vec<String>,
     /// Endings of the names; `None` if they are not known.
     endings: Option<Vec<String>>,
@@ -44,6 +45,7 @@ pub(super) struct NamedFiles<'a> {
 impl<'a> NamedFiles<'a> {
     /// Returns the files of an expression for names. `patterns`: patterns of their paths.
     pub fn new(expression: &str, patterns: Vec<String>, runners: &'a ScriptRunners) -> NamedFiles<'a> {
+        // Expressions for endings, such as `^.+\.php$` and `\.php$`, may begin with any of these texts.
         let starts = ["^.+", "^.*", ".+", ".*", ""];
         let ending = starts.iter().find_map(|start| {
             let rest = expression.strip_prefix(start)?;
@@ -97,23 +99,28 @@ pub(super) struct ScriptRunners {
     pub by_path: bool,
 }
 
-/// Directive that runs scripts in spite of a `SetHandler`.
+/// Scripts that other directives run in spite of a `SetHandler`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LaterRunner {
-    None,
-    /// Some scripts are run, or it is not known which.
-    Some,
+enum StillRun {
+    NoScripts,
+    /// Some scripts are run, or may be run.
+    PossiblySome,
     EveryScript,
 }
 
 impl ScriptRunners {
-    /// Returns the directive that has precedence over a `SetHandler` of a `<Files>` section.
-    fn after(&self, directive: &Directive) -> LaterRunner {
+    /// Returns the scripts that are run in spite of a `SetHandler` of a `<Files>` section.
+    fn in_spite_of(&self, directive: &Directive) -> StillRun {
+        if let Some(runs_every_script) = self.later.get(&directive.line) {
+            return match runs_every_script {
+                true => StillRun::EveryScript,
+                false => StillRun::PossiblySome,
+            };
+        }
         let is_none = directive.argument(0).eq_ignore_ascii_case("none");
-        match self.later.get(&directive.line) {
-            Some(true) => LaterRunner::EveryScript,
-            None if !(self.by_path || self.by_type && is_none) => LaterRunner::None,
-            _ => LaterRunner::Some,
+        match self.by_path || self.by_type && is_none {
+            true => StillRun::PossiblySome,
+            false => StillRun::NoScripts,
         }
     }
 }
@@ -171,8 +178,8 @@ pub(super) fn disables(directive: &Directive) -> bool {
 enum ScriptStop {
     /// The source is sent.
     Sent,
-    /// Not known. If `SetHandler` in `<FilesMatch>` enables PHP, it has precedence, so that scripts are run after all.
-    /// With the handler of CGI programs (`cgi-script`), they are run or refused.
+    /// The directive alone does not show the response. A `SetHandler` in `<FilesMatch>` may have precedence, and run
+    /// the scripts after all. The handler of CGI programs (`cgi-script`) runs or refuses them.
     Unknown,
 }
 
@@ -201,15 +208,16 @@ fn stops(directive: &Directive) -> Option<ScriptStop> {
 
 /// Turns PHP off for files.
 fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, site: &mut Site) -> PhpEffect {
-    let later = match files {
-        HandledFiles::Named(files) if directive.is("SetHandler") => Some(files.runners.after(directive)),
-        _ => None,
+    let still_run = match files {
+        // Among `<Files>` and `<FilesMatch>` sections, the last `SetHandler` takes effect.
+        HandledFiles::Named(files) if directive.is("SetHandler") => files.runners.in_spite_of(directive),
+        // A `SetHandler` of a `<Files>` section would take precedence.
+        _ => StillRun::PossiblySome,
     };
-    // Among `<Files>` and `<FilesMatch>` sections, the last `SetHandler` takes effect.
-    let is_final = later == Some(LaterRunner::None);
-    let is_sent = stop == ScriptStop::Sent || is_final && !directive.argument(0).eq_ignore_ascii_case("cgi-script");
+    let is_cgi = directive.argument(0).eq_ignore_ascii_case("cgi-script");
+    let is_sent = stop == ScriptStop::Sent || still_run == StillRun::NoScripts && !is_cgi;
     match files {
-        HandledFiles::Named(_) if later == Some(LaterRunner::EveryScript) => {
+        HandledFiles::Named(_) if still_run == StillRun::EveryScript => {
             site.unneeded(directive, "a later section runs these scripts by PHP");
             PhpEffect::Done
         }
@@ -228,7 +236,7 @@ fn turn_off(directive: &Directive, stop: ScriptStop, files: &HandledFiles<'_>, s
             PhpEffect::Done
         }
         HandledFiles::Named(files) if files.endings.is_none() || files.patterns.is_empty() => {
-            let message = "RockNet runs scripts with such names: write a rule with `respond = 403` for them";
+            let message = "RockNet may run some of these files as scripts: write a rule with `respond = 403` for them";
             site.skip_restriction(directive, message);
             PhpEffect::Done
         }
@@ -314,7 +322,7 @@ fn path_of(patterns: &[String]) -> Conditions {
     }
 }
 
-/// Returns the conditions for the files in folders that RockNet does not run.
+/// Returns the conditions for the existing files of the patterns, except for scripts that RockNet runs.
 fn every_file(patterns: &[String]) -> Conditions {
     let mut conditions = path_of(patterns);
     conditions.push(Condition::new("exists", Value::text("file")));

@@ -9,7 +9,7 @@ use super::section::name_expression;
 /// A `SetHandler` of a section.
 struct SectionHandler<'d> {
     directive: &'d Directive,
-    /// True if it runs every script in the files of its group.
+    /// True if it runs every script of the folder, or of the host, that contains the section.
     runs_every_script: bool,
 }
 
@@ -19,22 +19,27 @@ pub(super) fn collect(directives: &[&Directive], sections: &[&Directive], global
     let mut runners = ScriptRunners::default();
     let all = global.iter().chain(directives);
     all.for_each(|directive| mark(directive, false, &mut runners));
-    // Apache applies the `<Files>` sections of the host, then those inside folders, then the `<Location>` sections.
+    // Each group has the `SetHandler` directives of sections that Apache applies together. The groups are in order: the
+    // `<Files>` sections of the host, then those inside each folder, then the `<Location>` sections.
     let is_files = |d: &&Directive| d.is("Files") || d.is("FilesMatch");
-    let mut groups = vec![handlers(sections.iter().copied().filter(is_files))];
+    let mut groups = vec![of_files(sections.iter().copied().filter(is_files))];
     let is_folder = |d: &&&Directive| d.is("Directory") || d.is("DirectoryMatch");
     for folder in sections.iter().filter(is_folder) {
-        groups.push(handlers(folder.children().iter().filter(is_files)));
+        groups.push(of_files(folder.children().iter().filter(is_files)));
     }
     let is_last = |d: &&Directive| !is_files(d) && !is_folder(&d);
-    groups.push(plain(sections.iter().copied().filter(is_last)));
+    let last = sections.iter().copied().filter(is_last);
+    // A `<Location>` is for certain paths, so it may not contain every script.
+    let has_every_script = false;
+    groups.push(last.flat_map(|section| handlers(section, has_every_script)).collect());
     for (at, group) in groups.iter().enumerate() {
         for (own, handler) in group.iter().enumerate() {
             let siblings = &group[own + 1..];
-            let others = siblings.iter().chain(groups[at + 1..].iter().flatten());
-            if others.into_iter().any(|other| handler::runs(other.directive)) {
-                let is_every = siblings.iter().any(|other| other.runs_every_script);
-                runners.later.insert(handler.directive.line, is_every);
+            let mut later = siblings.iter().chain(groups[at + 1..].iter().flatten());
+            if later.any(|other| handler::runs(other.directive)) {
+                // A later group is for a folder or a path, so it may not contain every script of this group.
+                let runs_every_script = siblings.iter().any(|other| other.runs_every_script);
+                runners.later.insert(handler.directive.line, runs_every_script);
             }
         }
     }
@@ -72,32 +77,23 @@ fn is_forwarding(directive: &Directive) -> bool {
 }
 
 /// Returns each `SetHandler` of `<Files>` sections.
-fn handlers<'d>(sections: impl Iterator<Item = &'d Directive>) -> Vec<SectionHandler<'d>> {
-    let mut found = Vec::new();
-    for section in sections {
+fn of_files<'d>(sections: impl Iterator<Item = &'d Directive>) -> Vec<SectionHandler<'d>> {
+    let in_section = |section: &'d Directive| {
         let runners = ScriptRunners::default();
         let expression = name_expression(section).map(|expression| normalized(&expression));
         let files = NamedFiles::new(&expression.unwrap_or_default(), Vec::new(), &runners);
-        let is_every = files.has_every_script();
-        found.extend(
-            plain(std::iter::once(section))
-                .into_iter()
-                .map(|handler| SectionHandler {
-                    runs_every_script: is_every && handler::runs(handler.directive),
-                    ..handler
-                }),
-        );
-    }
-    found
+        handlers(section, files.has_every_script())
+    };
+    sections.flat_map(in_section).collect()
 }
 
-/// Returns each `SetHandler` of other sections, which are for unknown files.
-fn plain<'d>(sections: impl Iterator<Item = &'d Directive>) -> Vec<SectionHandler<'d>> {
-    let directives = sections.flat_map(|section| section.children());
-    let handlers = directives.filter(|d| d.is("SetHandler"));
-    let handlers = handlers.map(|directive| SectionHandler {
+/// Returns each `SetHandler` of a section. `has_every_script`: true if the section is for every script of the folder,
+/// or of the host, that contains it.
+fn handlers(section: &Directive, has_every_script: bool) -> Vec<SectionHandler<'_>> {
+    let directives = section.children().iter().filter(|d| d.is("SetHandler"));
+    let handlers = directives.map(|directive| SectionHandler {
         directive,
-        runs_every_script: false,
+        runs_every_script: has_every_script && handler::runs(directive),
     });
     handlers.collect()
 }

@@ -24,6 +24,9 @@ use super::redirect;
 use super::rewrite::{self, RewriteBlock};
 use super::setting::ApacheScope;
 
+/// Expressions of sections distinguish upper and lower case, unless they contain `(?i)`.
+const IGNORES_CASE: bool = false;
+
 /// Translates a section of a host. `runners`: the directives of the host that run scripts.
 pub(super) fn translate(
     section: &Directive,
@@ -54,7 +57,7 @@ pub(super) fn translate(
         ("directory", false) => directory(argument, site, context),
         ("location", false) => Some(prefix(argument)),
         ("files", false) if !argument.is_empty() => Some(vec![file(argument)]),
-        ("location" | "locationmatch", true) => dot_names::patterns(&normalized(argument), false),
+        ("location" | "locationmatch", true) => dot_names::patterns(&normalized(argument), IGNORES_CASE),
         ("files" | "filesmatch", true) => {
             let Some(expression) = names(section, &normalized(argument), proxies.forwarding) else {
                 return site.unneeded(section, NEVER_SERVED);
@@ -84,8 +87,8 @@ pub(super) fn translate(
     let Some(mut patterns) = patterns else {
         return skip(section, site);
     };
-    // Apache takes an expression as the beginning of a path in `ProxyPass`, which has no effect unless the expression
-    // is one.
+    // A `ProxyPass` in a section is for paths that begin with the argument of the section. Apache does not evaluate an
+    // expression there, so the `ProxyPass` only has an effect if the expression is plain text, such as `/api`.
     let has_path = !is_expression || name.starts_with("location") && is_plain_path(argument);
     if is_expression && has_path && section.children().iter().any(|d| d.is("ProxyPass")) {
         // The route of the proxy takes precedence over that of the expression, so it gets the settings, too.
@@ -272,8 +275,9 @@ fn nested(
 const NEVER_SERVED: &str = "names that begin with a dot are never served (404), except /.well-known";
 
 /// Returns the expression of a section for names of files. If the section denies every client, the expression loses the
-/// names with a leading dot, which RockNet never serves; `None` if there are no others. It keeps these names if
-/// `forwarding` has a way by which requests for them leave the files.
+/// names with a leading dot, because RockNet never serves such files; `None` if there are no other names. It keeps them
+/// if `forwarding` shows that requests for such names may reach an upstream or another path, so that the refusal is
+/// needed.
 fn names(section: &Directive, expression: &str, forwarding: Forwarding) -> Option<String> {
     match is_denied(section) {
         true if forwarding.reaches_names() => Some(without_look_ahead(expression)),
@@ -302,7 +306,7 @@ fn refuse_paths(section: &Directive, argument: &str, site: &mut Site, forwarding
         site.unneeded(section, NEVER_SERVED);
         return true;
     }
-    let Some(paths) = dot_names::path_conditions(&expression, false) else {
+    let Some(paths) = dot_names::path_conditions(&expression, IGNORES_CASE) else {
         return false;
     };
     for conditions in paths {
@@ -413,8 +417,9 @@ fn is_denied(section: &Directive) -> bool {
         d.is("Require") && d.argument(1).eq_ignore_ascii_case("denied")
             || d.is("Deny") && d.argument(1).eq_ignore_ascii_case("all")
     };
-    let is_rank = |d: &Directive| d.is("Order") || d.is("Satisfy") && d.argument(0).eq_ignore_ascii_case("all");
-    section.children().iter().any(denies) && section.children().iter().all(|d| denies(d) || is_rank(d))
+    // `Order` and `Satisfy all` combine other directives, and admit no client themselves.
+    let combines = |d: &Directive| d.is("Order") || d.is("Satisfy") && d.argument(0).eq_ignore_ascii_case("all");
+    section.children().iter().any(denies) && section.children().iter().all(|d| denies(d) || combines(d))
 }
 
 /// Returns true for `Require all granted` and `Allow from all`.

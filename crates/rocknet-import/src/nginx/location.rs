@@ -151,8 +151,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // With PHP, RockNet's default is a front controller, and nginx has none without `try_files`.
         root.set("fallback", Value::Flag(false), site.line);
     }
-    // The lists `allow` and `deny` of `location /` replace both lists of the server. But if the server has a
-    // restriction without a counterpart, both levels get `deny = "all"`, and the site stays closed.
+    // The lists `allow` and `deny` of `location /` replace both lists of the server. But if a restriction of the server
+    // has no counterpart, the server has `deny = "all"`. This call then replaces the lists of `location /` by it, so
+    // that the site stays closed.
     root.cancel_inherited_lists(&base, site.line);
     restore_scripts(&scripts, (&root, is_root_locked), &base, site);
     let mut routes = selected(routes, locations, site);
@@ -189,8 +190,9 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         // that `restore` adds are those of the server, and replace nothing.
         settings.cancel_inherited_lists(&base, *line);
         restore(settings, &root, &base);
-        // No list may replace the `deny = "all"` of an expression for every path, not even a restored list. The
-        // `deny = "all"` of `location /` does not apply to other locations.
+        // An expression for every path applies here, too. Its `deny = "all"`, for a restriction without a counterpart,
+        // is in `root`. This call replaces the lists of the route by `deny = "all"`, so that none of them, not even a
+        // restored one, opens the route. The `deny = "all"` of `location /` does not apply to other locations.
         if is_root_locked {
             settings.cancel_inherited_lists(&root, *line);
         }
@@ -214,7 +216,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     }
     site.notes.append(&mut notes);
     site.settings.merge(root);
-    // An empty list has cancelled that of the server.
+    // The empty `deny` of `location /` has replaced that of the server, and now stands for the default.
     if site.settings.get("deny") == Some(&Value::List(Vec::new())) {
         site.settings.remove("deny");
     }
@@ -367,7 +369,10 @@ fn translate_location<'a>(
                 scope.notes.skip(directive, message);
             }
             ("rewrite", _) => action::rewrite(directive, site, Some(area), &guard),
-            ("try_files", _) => try_files::translate(directive, &mut scope, locations, upstreams, true),
+            ("try_files", _) => {
+                let is_for_all = true;
+                try_files::translate(directive, &mut scope, locations, upstreams, is_for_all);
+            }
             ("alias", [folder]) => path::alias(directive, folder, patterns, &mut scope),
             ("internal", []) if is_error_page(site, patterns) => {
                 scope.notes.skip(directive, "clients can request the page itself, too");

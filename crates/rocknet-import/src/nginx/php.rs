@@ -58,8 +58,9 @@ pub(super) fn note_servers(group: &ProxySettings, directive: &Directive, notes: 
 /// `restricted`: patterns of earlier expressions that restrict access. `server`: scope of the server. `root`: settings
 /// that the caller merges into those of the site.
 ///
-/// Returns true if no earlier restriction can apply to scripts. Otherwise the route for `*.php` could take precedence
-/// over the restriction, so the caller must not add settings to the route.
+/// Returns true if no earlier restriction can apply to scripts. Otherwise a route for `*.php` could take precedence
+/// over the restriction. This function then adds the route only if the location itself restricts access, with a note.
+/// The caller must not add settings to the route, because they could open scripts.
 pub(super) fn translate<'a>(
     location: &'a Directive,
     expression: &str,
@@ -119,7 +120,7 @@ pub(super) fn translate<'a>(
             // A rewrite that is no redirect, such as `rewrite ^ /index.php break;`, keeps the scripts that it matches
             // from running, because nginx runs its target instead.
             "rewrite" if !matches!(directive.words().last(), Some(&("permanent" | "redirect"))) => {
-                let message = "RockNet runs the scripts that this rewrites, instead of its target: write a rule, \
+                let message = "RockNet runs the requested scripts, not the target of the rewrite: write a rule, \
                                [[site.\"…\".rule]], with `path`, `unless` and `rewrite`";
                 site.skip_restriction(directive, message);
             }

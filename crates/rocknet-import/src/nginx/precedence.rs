@@ -76,11 +76,12 @@ pub(super) fn is_after_root(at: usize, patterns: &[String], locations: &Location
     })
 }
 
-/// Returns true if nginx prefers a prefix with `^~` to an expression for every path of a pattern. Below longer
-/// prefixes, nginx may apply the expression, but there, RockNet prefers the routes of these prefixes.
+/// Returns true if nginx applies a prefix with `^~` to every path of the pattern of an expression, so never the
+/// expression. Below longer prefixes, nginx may apply the expression, but there, RockNet prefers the routes of these
+/// prefixes.
 fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
     longest_prefix(pattern, locations).is_some_and(|(path, is_final, location)| {
-        // Without a restriction, the prefix `/a` has no route for `/ab`.
+        // The prefix `/a` also matches `/ab`, but it has a route for `/ab` only if it restricts access.
         is_final
             && (path.ends_with('/') || literal_start(pattern)[path.len()..].starts_with('/') || restricts(location))
     })
@@ -96,7 +97,7 @@ pub(super) fn is_after_inner(pattern: &str, locations: &Locations<'_>) -> bool {
 }
 
 /// Returns the longest prefix of every path of a pattern: its path, true for `^~`, and its location. Returns `None` for
-/// patterns to which RockNet prefers each prefix.
+/// patterns to which RockNet prefers each prefix, such as `*.php`.
 fn longest_prefix<'l>(pattern: &str, locations: &'l Locations<'_>) -> Option<(&'l str, bool, &'l Directive)> {
     let start = literal_start(pattern);
     let all = locations.all.iter().zip(&locations.places);
@@ -196,16 +197,17 @@ pub(super) fn are_disjoint(one: &[String], other: &[String]) -> bool {
     one.iter().all(|a| other.iter().all(|b| differ(a, b)))
 }
 
-/// Leaves out routes that would open paths that an earlier expression restricts. nginx applies the first expression
-/// that matches, and RockNet does not select routes in this order. `access`: returns the access control that applies to
-/// a route.
+/// Returns the routes without those that would open paths of an earlier expression. nginx applies the first expression
+/// that matches, but RockNet does not select routes in this order. So the route of a later expression could take
+/// precedence over an earlier route that restricts access. It is left out, unless it restricts access itself; then it
+/// only gets a note. `access`: returns the access control that applies to a route.
 pub(super) fn keep_earlier_restrictions(
     routes: Vec<LocationRoute>,
     access: impl Fn(&Settings) -> Settings,
     notes: &mut Vec<Note>,
 ) -> Vec<LocationRoute> {
     let mut kept = Vec::new();
-    // Patterns of the expressions so far, each with its access control.
+    // Patterns of the expressions so far, except those with `is_enforced`, each with its access control.
     let mut earlier: Vec<([String; 1], Settings)> = Vec::new();
     for route in routes {
         if route.rank != LocationRank::Expression {
@@ -213,10 +215,11 @@ pub(super) fn keep_earlier_restrictions(
             continue;
         }
         let (pattern, own) = ([route.pattern.clone()], access(&route.settings));
-        let is_opened = |(other, access): &([String; 1], Settings)| {
-            access.restricts() && !access.has_same_values(&own) && !are_disjoint(other, &pattern)
+        let is_opened = |(other, known): &([String; 1], Settings)| {
+            known.restricts() && !known.has_same_values(&own) && !are_disjoint(other, &pattern)
         };
         let opens = earlier.iter().any(is_opened);
+        // Rules are applied before routes, so no later route can open paths whose clients are refused by rules.
         if !route.is_enforced {
             earlier.push((pattern, own));
         }

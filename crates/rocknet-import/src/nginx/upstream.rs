@@ -57,8 +57,9 @@ pub(super) fn group(block: &Directive, notes: &mut dyn Notes) -> ProxySettings {
     group
 }
 
-/// Message for a group whose servers are all `down`. nginx responds with 502.
-pub(super) const ALL_DOWN: &str = "every server of the group is `down`, and gets requests";
+/// Message for a group whose servers are all `down`.
+pub(super) const ALL_DOWN: &str =
+    "every server of the group is `down`: nginx responds with 502, but RockNet sends requests to them";
 
 /// Translates a `server` of an `upstream` block. A limit on a single server becomes a setting of the whole group.
 fn server(

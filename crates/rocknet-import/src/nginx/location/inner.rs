@@ -82,7 +82,8 @@ fn limited(expression: &str, case: CaseMode, patterns: &[String]) -> Option<(Str
     }
     // nginx searches the whole path, so a match may begin in the prefix, as a match of `/b/x` in a location `/a/b/`.
     // In this case, the expression itself is the pattern, and the paths outside of the prefix are exceptions.
-    // `start`: text with which every match begins. `^` only makes it the beginning of a path for `literal_start`.
+    // Text with which every match of the expression begins, such as `/b` for `/b/?x`. `literal_start` returns text only
+    // for an expression with `^`, so `^` is added here, even if a match may begin anywhere in a path.
     let start = literal_start(&format!("~{flag}^{expression}"));
     // True if a match may begin where `rest`, the end of the prefix, begins.
     let begins_in = |rest: &str| start.starts_with(rest) || rest.starts_with(&start);

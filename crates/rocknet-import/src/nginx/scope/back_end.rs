@@ -10,7 +10,7 @@ use crate::proxy::ProxySettings;
 use crate::value::Value;
 
 impl<'a> Scope<'a> {
-    /// Reads a parameter of an application.
+    /// Reads a parameter of an application, such as `fastcgi_param`.
     pub(super) fn param(&mut self, directive: &'a Directive) {
         if params::constant(directive).is_none() {
             let message = "RockNet sets the usual variables itself: docs/php.md";
@@ -25,8 +25,9 @@ impl<'a> Scope<'a> {
         params::effective(&self.params, &self.outer_params)
     }
 
-    /// Calls `read`, which reads the directives of a named location into this level, the one with `try_files`. During
-    /// the call, `params` are those of the named location, and `outer_params` those of the server, which it inherits.
+    /// Calls `read`, which reads the directives of a named location, such as `@app`, into this level, whose `try_files`
+    /// names it. During the call, `params` are those of the named location, and `outer_params` those of the server,
+    /// which it inherits.
     pub fn read_named(&mut self, location: &'a Directive, read: impl FnOnce(&mut Scope<'a>)) {
         self.named = Some(NamedAccess {
             location,
@@ -121,7 +122,8 @@ fn addresses(group: &ProxySettings, directive: &Directive, notes: &mut Vec<Note>
         let message = "applications have no backup servers, so those of the group are left out";
         notes.differs(directive, message);
     }
-    // Without a server in use, nginx responds with 502. The addresses stay, because files would be sent without them.
+    // If every server is `down`, nginx responds with 502. RockNet would send files without an address, so it gets the
+    // addresses of these servers.
     let used = [main, backups, group.servers.iter().collect()];
     let used = used.into_iter().find(|servers| !servers.is_empty()).unwrap_or_default();
     if used.iter().all(|server| server.drain) && !used.is_empty() {
