@@ -220,8 +220,9 @@ impl CacheThread {
         }
     }
 
-    /// Removes all entries. An entry that a job is loading again is only retired, because the job may report that its
-    /// file is unchanged; `finish_load` then removes it.
+    /// Removes all entries. An entry that a job is loading again is only retired, so that later lookups do not find it.
+    /// The job may report that its file is unchanged. `finish_load` then sends the entry to the queries that wait for
+    /// the job, and removes it.
     fn purge(&mut self) {
         self.purged_ms = Some(uptime_ms());
         self.purged_jobs = self.jobs;

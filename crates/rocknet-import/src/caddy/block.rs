@@ -58,6 +58,7 @@ impl CaddyBlock<'_> {
         let mut content = BlockContent::default();
         // Caddy rewrites before it responds, wherever the directives stand. With this stage, `Site::order_rules` copies
         // a rule such as `respond /secret 403` to the end if a rewrite follows it. The copy applies to rewritten paths.
+        // The original stays, so that the path that a client requests is refused, too.
         site.stage = RuleStage::Rewrite;
         // `handle` blocks inherit from the directives outside of them, and not from each other. A block such as
         // `handle @blocked { abort }` becomes rules, which precede all routes, so it counts as a directive outside.

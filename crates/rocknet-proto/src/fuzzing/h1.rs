@@ -128,9 +128,12 @@ fn request_line(index: &RequestIndex, bytes: &[u8]) -> String {
 /// Returns the events of a client that receives `pieces` after one request, in the form of [`server_transcript`].
 /// `upgrade` is the value of the request's `Upgrade` field; `None` leaves the field out.
 ///
-/// The last line is `switched` after a change of the protocol, `reusable` if the connection may carry another request,
-/// or the error. In all other cases the upstream closes the connection after these pieces. The last line is then
-/// `end by close` if the close ends the body of the response, and `not reusable` if the response was complete before.
+/// The last line is the error, or one of these:
+/// - `switched`: the protocol has changed.
+/// - `blocked`: bytes follow a response after which the connection cannot be used again.
+/// - `reusable`: the connection may carry another request.
+/// - `end by close`: the upstream closes the connection after the pieces, which ends the body of the response.
+/// - `not reusable`: the upstream closes the connection, and the response was complete before.
 pub fn client_transcript(pieces: &[&[u8]], limits: &Limits, method: &str, upgrade: Option<&str>) -> Vec<String> {
     let (mut connection, mut response) = (ClientConnection::new(), ResponseIndex::default());
     let mut transcript = Transcript::default();
