@@ -529,3 +529,29 @@ fn an_expression_inside_a_restricted_prefix_closes_a_shared_route() {
         assert_eq!(is_noted, is_closed, "{prefix} {inner}: {:?}", import.notes);
     }
 }
+
+#[test]
+fn expressions_of_the_server_apply_below_an_inner_final_prefix() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    let import = translated_nginx(&format!(
+        "location / {{ location ^~ /a/ {{ }} }} location ~ ^/a/b/ {{ {auth} }}"
+    ));
+    has(&import, "route.\"/a/b/*\"]\nauth = { realm = \"x\", file = \"/u\" }");
+    // Without a route, the rule of the expression applies.
+    let import = translated_nginx(
+        "location / { location ^~ /a/ { } } location ~ ^/a/b/ { allow 10.0.0.0/8; deny all; } location ~ \\.x$ { }",
+    );
+    assert!(
+        !has_note(&import, "`location ^~` takes precedence"),
+        "{:?}",
+        import.notes
+    );
+    has(&import, "route.\"/a/b/*\"]\nallow = \"10.0.0.0/8\"");
+    // nginx runs the scripts in `/a/`.
+    let php = "location ~ \\.php$ { fastcgi_pass unix:/php; }";
+    let import = translated_nginx(&format!("location / {{ location ^~ /a/ {{ }} }} {php}"));
+    assert!(!import.toml.contains("php = false"), "{}", import.toml);
+    // nginx tries no expression here.
+    let import = translated_nginx(&format!("location ^~ / {{ location ^~ /a/ {{ }} }} {php}"));
+    has(&import, "route.\"/a/*\"]\nphp = false");
+}
