@@ -171,7 +171,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
         }
         if route.is_after_root && effective.restricts() {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
-            keep_root_access(&name, &mut route.settings, &effective, site);
+            keep_root_access(&name, &mut route.settings, (&effective, &base), site);
             restore_except_access(&mut route.settings, &root, &base);
             continue;
         }
@@ -237,13 +237,21 @@ struct ScriptLocation<'a> {
 }
 
 /// Removes the access control of a route, so that the route inherits that of the location for every path. A route with
-/// another restriction is closed, because RockNet cannot express which of the two nginx applies. `effective`: settings
-/// of the location for every path, with those that it inherits.
-fn keep_root_access(name: &Directive, settings: &mut Settings, effective: &Settings, site: &mut Site) {
+/// another restriction is closed, because RockNet cannot express which of the two nginx applies. The same holds if the
+/// location for every path cancels a restriction of the server, which nginx may apply here. `effective`: settings of the
+/// location for every path, with those that it inherits. `base`: those of the server.
+fn keep_root_access(
+    name: &Directive,
+    settings: &mut Settings,
+    (effective, base): (&Settings, &Settings),
+    site: &mut Site,
+) {
     let is_other = |key: &&str| settings.has(key) && settings.get(key) != effective.get(key);
     let has_own = settings.restricts() && (effective.has("satisfy") || ACCESS.iter().any(is_other));
+    let is_lost = |key: &&str| base.has(key) && base.get(key) != effective.get(key);
+    let is_weaker = base.restricts() && (effective.has("satisfy") != base.has("satisfy") || ACCESS.iter().any(is_lost));
     ACCESS.iter().for_each(|key| drop(settings.remove(key)));
-    if has_own {
+    if has_own || is_weaker && !effective.is_closed() {
         settings.close(name.line);
         let message = "a location for every path takes precedence in nginx, at least for some paths, so \
              `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
@@ -285,7 +293,7 @@ fn restore_scripts(
         let known = known.map(|route| route.settings.clone()).unwrap_or_default();
         let mut own = known.clone();
         if script.is_after_root && effective.restricts() {
-            keep_root_access(location, &mut own, &effective, site);
+            keep_root_access(location, &mut own, (&effective, base), site);
             if !own.has_same_values(&known) {
                 *site.route("*.php", location.line) = own;
             }

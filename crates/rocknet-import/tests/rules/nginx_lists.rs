@@ -555,3 +555,37 @@ fn expressions_of_the_server_apply_below_an_inner_final_prefix() {
     let import = translated_nginx(&format!("location ^~ / {{ location ^~ /a/ {{ }} }} {php}"));
     has(&import, "route.\"/a/*\"]\nphp = false");
 }
+
+#[test]
+fn a_location_for_every_path_cancels_no_restriction_of_the_server_for_expressions() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    let lists = "allow 10.0.0.0/8; deny all;";
+    let inner = "location ~ ^/z { }";
+    // Directives of the server and of `location /`, and true if expressions are closed.
+    for (server, root, is_closed) in [
+        (auth, "auth_basic off; allow 10.0.0.0/8; deny all;", true),
+        (lists, "allow 192.168.0.0/16; deny all;", true),
+        (&*format!("{lists} {auth}"), "satisfy any;", true),
+        // The restriction of the server remains in effect.
+        (auth, lists, false),
+        (lists, auth, false),
+        (auth, "expires 1d;", false),
+        (&format!("satisfy any; {lists} {auth}"), "expires 1d;", false),
+        ("", lists, false),
+    ] {
+        for (expression, table) in [
+            ("location ~ \\.css$ { expires 1h; }", "route.\"*.css\"]"),
+            (
+                "location ~ \\.php$ { fastcgi_pass unix:/x; add_header A b; }",
+                "route.\"*.php\"]",
+            ),
+        ] {
+            let text = format!("{server} location / {{ {root} {inner} }} {expression}");
+            let import = translated_nginx(&text);
+            let access = access_of(&import, table);
+            assert_eq!(access.contains(&"deny = \"all\""), is_closed, "{text}\n{}", import.toml);
+            // Otherwise, the route inherits everything.
+            assert!(is_closed || access.is_empty(), "{text}\n{}", import.toml);
+        }
+    }
+}
