@@ -19,7 +19,7 @@ use super::precedence::{
     note_overridden, rank, selected,
 };
 use super::response;
-use super::restriction::{denied_status, is_denied};
+use super::restriction::{denied_status, is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
@@ -96,6 +96,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             let status = denied_status(location);
             let keys = [("respond", Value::Number(status))];
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
+            area.note_reopened(location, site);
             // Access control refuses requests, too, so its order makes no difference to a 403.
             if status != 403 {
                 locations.note_access_first(location, site);
@@ -116,6 +117,14 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             if settings.restricts() && !is_enforced {
                 restricted.extend(patterns.iter().cloned());
             }
+        }
+        let is_refusal = |d: &Directive| match d.name.as_str() {
+            "return" => refuses(d),
+            "if" | "limit_except" => restricts(d),
+            _ => false,
+        };
+        if is_enforced || location.children().iter().any(is_refusal) {
+            area.note_reopened(location, site);
         }
         for pattern in &patterns {
             let pattern = pattern.clone();

@@ -2,7 +2,7 @@
 
 use rocknet_import::{Import, Language, import};
 
-use crate::support::{has, has_note, is_weakened, translated_nginx};
+use crate::support::{has, has_note, is_any_weakened, is_weakened, translated_nginx};
 
 const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
 
@@ -588,4 +588,46 @@ fn a_location_for_every_path_cancels_no_restriction_of_the_server_for_expression
             assert!(is_closed || access.is_empty(), "{text}\n{}", import.toml);
         }
     }
+}
+
+#[test]
+fn a_prefix_inside_a_final_prefix_is_noted_if_the_rule_of_an_expression_excludes_it() {
+    let lists = "allow 10.0.0.0/8; deny all;";
+    for (locations, is_noted) in [
+        (format!("location /a/b/ {{ }} location ~ ^/a/ {{ {lists} }}"), true),
+        (format!("location ~ ^/a/ {{ {lists} }} location /a/b {{ }}"), true),
+        (format!("location /a/b/ {{ }} location ~ \\.pdf$ {{ {lists} }}"), true),
+        ("location /a/b/ { } location ~ ^/a/b/c/ { deny all; }".to_owned(), true),
+        (
+            "location /a/b/ { } location ~ ^/a/ { if ($http_x) { return 403; } }".to_owned(),
+            true,
+        ),
+        (
+            "location /a/b/ { } location ~ ^/a/ { limit_except GET { deny all; } }".to_owned(),
+            true,
+        ),
+        // These rules open no path.
+        (
+            "location /a/b/ { deny all; } location ~ ^/a/ { deny all; }".to_owned(),
+            false,
+        ),
+        (format!("location ~ ^/a/ {{ {lists} }}"), false),
+        (format!("location /b/ {{ }} location ~ ^/b/c/ {{ {lists} }}"), false),
+        (
+            "location /a/b/ { } location ~ ^/a/ { if ($http_x) { return 301 /c; } }".to_owned(),
+            false,
+        ),
+    ] {
+        let import = translated_nginx(&format!("location ^~ /a/ {{ }} {locations}"));
+        assert_eq!(
+            is_weakened(&import, "does not apply in these locations"),
+            is_noted,
+            "{locations}\n{:?}\n{}",
+            import.notes,
+            import.toml
+        );
+    }
+    // The exception for `/a` does not include `/ab/`.
+    let import = translated_nginx("location ^~ /a { } location /ab/ { } location ~ \\.pdf$ { deny all; }");
+    assert!(!is_any_weakened(&import), "{:?}", import.notes);
 }
