@@ -87,6 +87,23 @@ fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
     })
 }
 
+/// Returns the prefixes without `^~` and without a slash at their end whose paths match a pattern. For `/a/b`, nginx
+/// also tries expressions for `/a/bc`, to which the routes of the prefix do not apply. Prefixes that restrict access
+/// have a route for such names.
+fn longer_prefixes(pattern: &str, locations: &Locations<'_>) -> Vec<String> {
+    let start = literal_start(pattern);
+    let all = locations.all.iter().zip(&locations.places);
+    let prefixes = all.filter_map(|(location, place)| match place {
+        LocationMatch::Prefix { path, is_final: false } if !path.ends_with('/') && !restricts(location) => {
+            Some(path.clone())
+        }
+        _ => None,
+    });
+    prefixes
+        .filter(|path| path.starts_with(&start) && pattern.contains('*'))
+        .collect()
+}
+
 /// Returns true if nginx may prefer an expression inside a restricted prefix to an expression with this pattern.
 pub(super) fn is_after_inner(pattern: &str, locations: &Locations<'_>) -> bool {
     longest_prefix(pattern, locations).is_some_and(|(path, _, location)| {
@@ -134,7 +151,22 @@ pub(super) fn selected(
             route.rank == LocationRank::Expression && is_after_final_prefix(&route.pattern, locations);
         if is_never_applied {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
-            site.unneeded(&name, "a `location ^~` takes precedence, as in nginx");
+            let mut effective = site.settings.clone();
+            let mut own = route.settings.clone();
+            own.cancel_inherited_lists(&effective, route.line);
+            effective.merge(own);
+            let longer = longer_prefixes(&route.pattern, locations);
+            match effective.restricts() && !longer.is_empty() {
+                true => {
+                    let paths = shown(&longer.join(" "));
+                    let message = format!(
+                        "a `location ^~` takes precedence, but not for names that begin with these paths, so restrict \
+                         them: {paths}"
+                    );
+                    site.skip_restriction(&name, &message);
+                }
+                false => site.unneeded(&name, "a `location ^~` takes precedence, as in nginx"),
+            }
         }
         !is_never_applied
     });

@@ -631,3 +631,45 @@ fn a_prefix_inside_a_final_prefix_is_noted_if_the_rule_of_an_expression_excludes
     let import = translated_nginx("location ^~ /a { } location /ab/ { } location ~ \\.pdf$ { deny all; }");
     assert!(!is_any_weakened(&import), "{:?}", import.notes);
 }
+
+#[test]
+fn names_that_begin_with_a_prefix_are_noted_if_the_expression_has_no_route() {
+    // Directives of the server, of `location ^~ /`, and other locations.
+    for (server, root, locations, is_noted) in [
+        (
+            "deny 10.0.0.1;",
+            "allow all;",
+            "location /a/b { } location ~ ^/a/ { expires 1d; }",
+            true,
+        ),
+        (
+            "deny 10.0.0.1;",
+            "allow all;",
+            "location /a/b/ { } location ~ ^/a/ { expires 1d; }",
+            false,
+        ),
+        (
+            "deny 10.0.0.1;",
+            "allow all;",
+            "location /b { } location ~ ^/a/ { expires 1d; }",
+            false,
+        ),
+        (
+            "deny 10.0.0.1;",
+            "allow all;",
+            "location /a/b { } location ~ ^/a/ { allow all; }",
+            false,
+        ),
+        ("", "", "location /a/b { } location ~ ^/a/ { expires 1d; }", false),
+    ] {
+        let text = format!("{server} location ^~ / {{ {root} }} {locations}");
+        let import = translated_nginx(&text);
+        assert!(!import.toml.contains("route.\"/a/*\"]"), "{text}\n{}", import.toml);
+        assert_eq!(
+            is_weakened(&import, "not for names that begin with these paths"),
+            is_noted,
+            "{text}\n{:?}",
+            import.notes
+        );
+    }
+}
