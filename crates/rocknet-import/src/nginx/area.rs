@@ -146,9 +146,7 @@ impl LocationArea {
     pub fn note_reopened(&self, location: &Directive, site: &mut Site) {
         if !self.reopened.is_empty() {
             let paths = shown(&self.reopened.join(" "));
-            let message = format!(
-                "the rule of this expression does not apply in these locations, so restrict them, too: {paths}"
-            );
+            let message = format!("the rule does not apply in these locations, so restrict them, too: {paths}");
             site.weakens(location, &message);
         }
     }

@@ -15,8 +15,8 @@ use super::area::LocationArea;
 use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
 use super::precedence::{
-    LocationRank, LocationRoute, is_after_inner, is_after_root, is_overridden, keep_earlier_restrictions,
-    note_overridden, rank, selected,
+    LocationRank, LocationRoute, access_of_prefix, is_after_root, is_overridden, keep_earlier_restrictions,
+    note_overridden, prefix_with_inner, rank, selected,
 };
 use super::response;
 use super::restriction::{denied_status, is_denied, refuses, restricts};
@@ -170,13 +170,34 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     effective.merge(root.clone());
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
-    for route in &mut routes {
-        if route.rank == LocationRank::Expression && is_after_inner(&route.pattern, locations) {
+    // Restricted prefix of each route over which nginx may prefer an expression inside this prefix, with the access
+    // control that applies to both.
+    let prefixes: Vec<_> = routes
+        .iter()
+        .map(|route| {
+            let prefix = prefix_with_inner(&route.pattern, locations)?;
+            let is_expression = route.rank == LocationRank::Expression;
+            is_expression.then(|| access_of_prefix(prefix, &routes, &base))
+        })
+        .collect();
+    for (route, prefix) in routes.iter_mut().zip(prefixes) {
+        if let Some(access) = prefix {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
-            let message = "an expression inside a prefix takes precedence in nginx, at least for some paths, so \
-                 `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
-            site.differs(&name, message);
-            route.settings.close(route.line);
+            let has_own = ACCESS.iter().chain(&HANDLERS).any(|key| route.settings.has(key));
+            let result = match access.filter(|_| !has_own) {
+                Some(access) => {
+                    route.settings.merge(access);
+                    "the access control of the prefix applies here, too: write `allow`, `deny` or `auth` for another"
+                }
+                None => {
+                    route.settings.close(route.line);
+                    "`deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`"
+                }
+            };
+            let message = format!(
+                "an expression inside a prefix takes precedence in nginx, at least for some paths, so {result}"
+            );
+            site.differs(&name, &message);
         }
         if route.is_after_root && effective.restricts() {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
@@ -247,8 +268,9 @@ struct ScriptLocation<'a> {
 
 /// Removes the access control of a route, so that the route inherits that of the location for every path. A route with
 /// another restriction is closed, because RockNet cannot express which of the two nginx applies. The same holds if the
-/// location for every path cancels a restriction of the server, which nginx may apply here. `effective`: settings of the
-/// location for every path, with those that it inherits. `base`: those of the server.
+/// location for every path cancels a restriction of the server, which nginx may apply here.
+///
+/// `effective`: settings of the location for every path, with those that it inherits. `base`: those of the server.
 fn keep_root_access(
     name: &Directive,
     settings: &mut Settings,

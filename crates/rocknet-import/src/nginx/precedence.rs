@@ -104,13 +104,41 @@ fn longer_prefixes(pattern: &str, locations: &Locations<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Returns true if nginx may prefer an expression inside a restricted prefix to an expression with this pattern.
-pub(super) fn is_after_inner(pattern: &str, locations: &Locations<'_>) -> bool {
-    longest_prefix(pattern, locations).is_some_and(|(path, _, location)| {
-        let mut inner = location.children().iter().filter(|d| d.is("location"));
-        // `is_after_root` handles the prefix `/`.
-        path != "/" && restricts(location) && inner.any(|inner| is_shared(inner, &[pattern.to_owned()]))
-    })
+/// Returns the longest prefix of a pattern if it is restricted, and nginx may prefer an expression inside it to an
+/// expression with this pattern.
+pub(super) fn prefix_with_inner<'l>(pattern: &str, locations: &'l Locations<'_>) -> Option<&'l Directive> {
+    let (path, _, location) = longest_prefix(pattern, locations)?;
+    let mut inner = location.children().iter().filter(|d| d.is("location"));
+    // `is_after_root` handles the prefix `/`.
+    let is_preferred = path != "/" && restricts(location) && inner.any(|inner| is_shared(inner, &[pattern.to_owned()]));
+    is_preferred.then_some(location)
+}
+
+/// Returns the access control of a restricted prefix, and its `php`, if nginx applies the same access control to the
+/// expressions inside it. Returns `None` if RockNet cannot express it, or if it is not known to be the stricter one.
+/// `base`: settings of the server.
+pub(super) fn access_of_prefix(prefix: &Directive, routes: &[LocationRoute], base: &Settings) -> Option<Settings> {
+    const SIMPLE: [&str; 3] = ["allow", "deny", "auth"];
+    let mut inner = prefix.children().iter().filter(|d| d.is("location"));
+    if base.restricts() || base.has("satisfy") || inner.any(restricts) {
+        return None;
+    }
+    let is_prefix = |route: &&LocationRoute| {
+        matches!(route.rank, LocationRank::FinalPrefix | LocationRank::Prefix)
+            && route.line == prefix.line
+            && rank(&matched(prefix), &route.pattern) == route.rank
+    };
+    let settings = &routes.iter().find(is_prefix)?.settings;
+    if settings.is_locked() || settings.has("internal") || settings.has("satisfy") || !settings.restricts() {
+        return None;
+    }
+    let mut copied = Settings::default();
+    for (key, setting) in settings.in_order() {
+        if SIMPLE.contains(&key) || key == "php" {
+            copied.set(key, setting.value.clone(), setting.line);
+        }
+    }
+    Some(copied)
 }
 
 /// Returns the longest prefix of every path of a pattern: its path, true for `^~`, and its location. Returns `None` for

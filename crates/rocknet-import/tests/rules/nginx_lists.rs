@@ -510,7 +510,6 @@ fn an_expression_inside_a_restricted_prefix_closes_a_shared_route() {
     let php = "fastcgi_pass unix:/php;";
     for (prefix, inner, is_closed) in [
         ("auth_jwt x;", "location ~ \\.php$", true),
-        ("auth_basic x; auth_basic_user_file /u;", "location ~ \\.php$", true),
         ("auth_jwt x;", "location ~ ^/a/c/.*\\.php$", false),
         ("auth_jwt x;", "location /a/c/", false),
         ("expires 1d;", "location ~ \\.php$", false),
@@ -527,6 +526,54 @@ fn an_expression_inside_a_restricted_prefix_closes_a_shared_route() {
         );
         let is_noted = has_note(&import, "an expression inside a prefix takes precedence");
         assert_eq!(is_noted, is_closed, "{prefix} {inner}: {:?}", import.notes);
+    }
+}
+
+#[test]
+fn an_expression_inside_a_restricted_prefix_shares_the_simple_access_control_of_the_prefix() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    let lists = "allow 10.0.0.0/8; deny all;";
+    let closed = &["deny = \"all\""][..];
+    // Directives of the server, of the prefix, of the expression inside it and of the other one.
+    for (server, prefix, inner, expression, expected) in [
+        (
+            "",
+            auth,
+            "",
+            "expires 1h;",
+            &["auth = { realm = \"x\", file = \"/u\" }"][..],
+        ),
+        ("", lists, "", "expires 1h;", &["allow = \"10.0.0.0/8\""]),
+        ("", auth, "", lists, closed),
+        ("", auth, "", "proxy_pass http://b;", closed),
+        ("", auth, "deny 10.0.0.1;", "expires 1h;", closed),
+        ("deny 203.0.113.5;", auth, "", "expires 1h;", closed),
+        ("", "internal;", "", "expires 1h;", closed),
+        (
+            "",
+            "satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;",
+            "",
+            "expires 1h;",
+            closed,
+        ),
+    ] {
+        let text = format!(
+            "{server} location /a/ {{ {prefix} location ~ \\.php$ {{ {inner} fastcgi_pass unix:/php; }} }} \
+             location ~ ^/a/b/ {{ {expression} }}"
+        );
+        let import = translated_nginx(&text);
+        assert_eq!(
+            access_of(&import, "route.\"/a/b/*\"]"),
+            expected,
+            "{text}\n{}",
+            import.toml
+        );
+        let is_noted = has_note(&import, "an expression inside a prefix takes precedence");
+        assert!(is_noted, "{text}: {:?}", import.notes);
+        // Scripts run as in the prefix, and are not sent as text.
+        if expected != closed {
+            has(&import, "route.\"/a/b/*\"]\nphp = \"unix:/php\"");
+        }
     }
 }
 
