@@ -16,7 +16,7 @@ use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
 use super::precedence::{
     LocationRank, LocationRoute, access_of_prefix, is_after_root, is_overridden, keep_earlier_restrictions,
-    note_overridden, prefix_with_inner, rank, selected,
+    note_cancelled, note_overridden, prefix_with_inner, rank, selected,
 };
 use super::response;
 use super::restriction::{denied_status, is_denied, refuses, restricts};
@@ -117,6 +117,10 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             if settings.restricts() && !is_enforced {
                 restricted.extend(patterns.iter().cloned());
             }
+        }
+        // `note_overridden` has noted all prefixes otherwise.
+        if matches!(place, LocationMatch::Expression(..)) && (is_enforced || !settings.restricts()) {
+            note_cancelled(location, &settings, &patterns, locations, site);
         }
         let is_refusal = |d: &Directive| match d.name.as_str() {
             "return" => refuses(d),

@@ -323,6 +323,55 @@ pub(super) fn note_overridden(location: &Directive, patterns: &[String], locatio
     }
 }
 
+/// Notes the prefixes whose routes take precedence over those of an expression, and cancel a restriction of the server
+/// that the expression inherits. `settings`: those of the expression.
+pub(super) fn note_cancelled(
+    location: &Directive,
+    settings: &Settings,
+    patterns: &[String],
+    locations: &Locations<'_>,
+    site: &mut Site,
+) {
+    let mut effective = site.settings.clone();
+    // `Settings::cancel_inherited_lists` keeps the routes of all prefixes closed below locked settings.
+    if effective.is_locked() || !effective.restricts() {
+        return;
+    }
+    let mut own = settings.clone();
+    own.cancel_inherited_lists(&effective, location.line);
+    effective.merge(own);
+    if !effective.restricts() {
+        return;
+    }
+    let overriding = overriding(patterns, locations, false);
+    let all = locations.all.iter().zip(&locations.places);
+    let cancelling = all.filter_map(|(other, place)| match place {
+        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && cancels(other) => {
+            // Without settings, the expression has no route of its own.
+            let is_around = settings.is_empty() && patterns.iter().any(|pattern| pattern.starts_with(path.as_str()));
+            // nginx, too, prefers the expression with the pattern of a prefix.
+            let is_same = patterns.contains(&format!("{path}*"));
+            (!is_same && (is_around || overriding.contains(path))).then(|| path.clone())
+        }
+        _ => None,
+    });
+    let paths: Vec<String> = cancelling.collect();
+    if !paths.is_empty() {
+        let paths = shown(&paths.join(" "));
+        let message = format!("these locations cancel the restriction of the server here, unlike in nginx: {paths}");
+        site.weakens(location, &message);
+    }
+}
+
+/// Returns true if a location may cancel access control of its server.
+fn cancels(location: &Directive) -> bool {
+    let cancels = |d: &Directive| match d.name.as_str() {
+        "allow" | "deny" | "satisfy" | "auth_basic_user_file" => true,
+        name => name.starts_with("auth_") && d.words() == ["off"],
+    };
+    !is_denied(location) && location.children().iter().any(cancels)
+}
+
 /// Returns true if the route of another location could take precedence over those of an expression.
 pub(super) fn is_overridden(location: &Directive, patterns: &[String], locations: &Locations<'_>) -> bool {
     let is_this = |other: &Directive| other.line == location.line && other.arguments == location.arguments;

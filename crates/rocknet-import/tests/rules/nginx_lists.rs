@@ -720,3 +720,47 @@ fn names_that_begin_with_a_prefix_are_noted_if_the_expression_has_no_route() {
         );
     }
 }
+
+#[test]
+fn a_prefix_that_cancels_a_restriction_of_the_server_for_an_expression_is_noted() {
+    let auth = "auth_basic x; auth_basic_user_file /u;";
+    let php = "location ~ \\.php$ { fastcgi_pass unix:/x; }";
+    let css = "location ~ \\.css$ { expires 1d; }";
+    let off = "location /b/ { auth_basic off; }";
+    for (text, is_noted) in [
+        (format!("{auth} {off} {php}"), true),
+        (format!("{auth} {css} {off}"), true),
+        (format!("{auth} {off} location ~ \\.css$ {{ }}"), true),
+        (format!("{auth} {off} location ~ ^/b/c/ {{ }}"), true),
+        (format!("deny 10.0.0.1; location /b {{ allow all; }} {php}"), true),
+        (
+            format!("{auth} {off} location ~ \\.pdf$ {{ allow 10.0.0.0/8; deny all; }}"),
+            true,
+        ),
+        // The route of the expression takes precedence.
+        (format!("{auth} {off} location ~ ^/b/c/ {{ expires 1d; }}"), false),
+        (format!("{auth} {off} location ~ ^/b/ {{ }}"), false),
+        // The expression is open, too.
+        (
+            format!("{auth} {off} location ~ \\.css$ {{ auth_basic off; expires 1d; }}"),
+            false,
+        ),
+        (format!("{off} {php}"), false),
+        // No restriction is cancelled.
+        (format!("{auth} location /b/ {{ expires 1d; }} {php} {css}"), false),
+        (
+            format!("{auth} location ^~ /b/ {{ auth_basic off; }} {php} {css}"),
+            false,
+        ),
+        (format!("{auth} location /b/ {{ deny all; }} {php} {css}"), false),
+    ] {
+        let import = translated_nginx(&text);
+        assert_eq!(
+            is_any_weakened(&import),
+            is_noted,
+            "{text}\n{:?}\n{}",
+            import.notes,
+            import.toml
+        );
+    }
+}
