@@ -4,8 +4,9 @@ use rocknet_config::model::RegexPattern;
 
 use crate::condition::Condition;
 use crate::directive::Directive;
-use crate::document::RuleStage;
+use crate::document::{Notes, RuleStage, Site};
 use crate::file_rules;
+use crate::note::shown;
 use crate::value::Value;
 
 use super::place::{LocationMatch, Locations, is_for_every_script, literal_start, matched};
@@ -26,6 +27,9 @@ pub(super) struct LocationArea {
     others: Option<Vec<String>>,
     /// Expressions of earlier locations for all scripts. Their paths are exceptions only of redirects and rewrites.
     scripts: Vec<String>,
+    /// Prefixes inside a prefix with `^~`. nginx tries the expression of this area below them, but the exception for
+    /// the outer prefix also excludes them. Prefixes that deny every request are left out.
+    reopened: Vec<String>,
     pub stage: RuleStage,
 }
 
@@ -38,7 +42,7 @@ impl LocationArea {
             LocationMatch::Prefix { path, .. } => path.as_str(),
             _ => "",
         };
-        let (mut others, mut scripts) = (Vec::new(), Vec::new());
+        let (mut others, mut scripts, mut reopened) = (Vec::new(), Vec::new(), Vec::new());
         let is_expression = matches!(place, LocationMatch::Expression(..));
         // Directives that become rules. The `deny` of a prefix becomes a setting of its route.
         let acts = |d: &Directive| match d.name.as_str() {
@@ -73,6 +77,22 @@ impl LocationArea {
                 (LocationMatch::Expression(..), LocationMatch::Prefix { path, is_final: true }) => {
                     others.extend(prefix(path));
                 }
+                (LocationMatch::Expression(..), LocationMatch::Prefix { path, .. }) if !is_denied(other) => {
+                    let is_around = |outer: &LocationMatch| match outer {
+                        LocationMatch::Prefix {
+                            path: outer,
+                            is_final: true,
+                        } => {
+                            let rest = path.strip_prefix(outer.as_str());
+                            rest.is_some_and(|rest| outer.ends_with('/') || rest.starts_with('/'))
+                        }
+                        _ => false,
+                    };
+                    let is_shared = |pattern: &String| overlaps(pattern, &format!("{path}*"));
+                    if locations.places.iter().any(is_around) && patterns.iter().any(is_shared) {
+                        reopened.push(path.clone());
+                    }
+                }
                 // Of two expressions that match, nginx uses the first one. An expression that refuses every request
                 // needs no exception, because its own rule refuses these requests.
                 (LocationMatch::Expression(..), LocationMatch::Expression(expression, _))
@@ -93,6 +113,7 @@ impl LocationArea {
             patterns: patterns.to_vec(),
             others: Some(others).filter(|others| others.len() <= MAX_OTHERS),
             scripts,
+            reopened,
             stage: match place {
                 LocationMatch::Exact(_) => RuleStage::Exact,
                 LocationMatch::Expression(..) => RuleStage::Expression,
@@ -119,6 +140,15 @@ impl LocationArea {
         let paths: Vec<&String> = others.filter(is_overlapping).collect();
         let of_paths = |paths: &[&String]| Condition::new("path", Value::texts(paths.iter().copied())).negated_if(true);
         Some(paths.chunks(MAX_PATTERNS).map(of_paths).collect())
+    }
+
+    /// Notes the prefixes below which the rules of an expression do not apply, unlike in nginx.
+    pub fn note_reopened(&self, location: &Directive, site: &mut Site) {
+        if !self.reopened.is_empty() {
+            let paths = shown(&self.reopened.join(" "));
+            let message = format!("the rule does not apply in these locations, so restrict them, too: {paths}");
+            site.weakens(location, &message);
+        }
     }
 
     /// Returns true if no other location can match a path of these patterns, or any path if there are no patterns.

@@ -15,11 +15,11 @@ use super::area::LocationArea;
 use super::php;
 use super::place::{LocationMatch, Locations, is_dotfiles, is_for_every_script, matched, matches_well_known, patterns};
 use super::precedence::{
-    LocationRank, LocationRoute, is_after_inner, is_after_root, is_overridden, keep_earlier_restrictions,
-    note_overridden, rank, selected,
+    LocationRank, LocationRoute, access_of_prefix, is_after_root, is_overridden, keep_earlier_restrictions,
+    note_cancelled, note_overridden, prefix_with_inner, rank, selected,
 };
 use super::response;
-use super::restriction::{denied_status, is_denied};
+use super::restriction::{denied_status, is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope, constant};
 use super::try_files;
 use super::upstream::Upstreams;
@@ -96,6 +96,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             let status = denied_status(location);
             let keys = [("respond", Value::Number(status))];
             action::add(location, site, area.stage, Some(&area), &patterns, &[Vec::new()], &keys);
+            area.note_reopened(location, site);
             // Access control refuses requests, too, so its order makes no difference to a 403.
             if status != 403 {
                 locations.note_access_first(location, site);
@@ -116,6 +117,18 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
             if settings.restricts() && !is_enforced {
                 restricted.extend(patterns.iter().cloned());
             }
+        }
+        // `note_overridden` has noted all prefixes otherwise.
+        if matches!(place, LocationMatch::Expression(..)) && (is_enforced || !settings.restricts()) {
+            note_cancelled(location, &settings, &patterns, locations, site);
+        }
+        let is_refusal = |d: &Directive| match d.name.as_str() {
+            "return" => refuses(d),
+            "if" | "limit_except" => restricts(d),
+            _ => false,
+        };
+        if is_enforced || location.children().iter().any(is_refusal) {
+            area.note_reopened(location, site);
         }
         for pattern in &patterns {
             let pattern = pattern.clone();
@@ -161,17 +174,38 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     effective.merge(root.clone());
     let settings = routes.iter().map(|route| &route.settings);
     note_inherited_fields("add_header", (&root, &base), &settings, site);
-    for route in &mut routes {
-        if route.rank == LocationRank::Expression && is_after_inner(&route.pattern, locations) {
+    // Restricted prefix of each route over which nginx may prefer an expression inside this prefix, with the access
+    // control that applies to both.
+    let prefixes: Vec<_> = routes
+        .iter()
+        .map(|route| {
+            let prefix = prefix_with_inner(&route.pattern, locations)?;
+            let is_expression = route.rank == LocationRank::Expression;
+            is_expression.then(|| access_of_prefix(prefix, &routes, &base))
+        })
+        .collect();
+    for (route, prefix) in routes.iter_mut().zip(prefixes) {
+        if let Some(access) = prefix {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
-            let message = "an expression inside a prefix takes precedence in nginx, at least for some paths, so \
-                 `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
-            site.differs(&name, message);
-            route.settings.close(route.line);
+            let has_own = ACCESS.iter().chain(&HANDLERS).any(|key| route.settings.has(key));
+            let result = match access.filter(|_| !has_own) {
+                Some(access) => {
+                    route.settings.merge(access);
+                    "the access control of the prefix applies here, too: write `allow`, `deny` or `auth` for another"
+                }
+                None => {
+                    route.settings.close(route.line);
+                    "`deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`"
+                }
+            };
+            let message = format!(
+                "an expression inside a prefix takes precedence in nginx, at least for some paths, so {result}"
+            );
+            site.differs(&name, &message);
         }
         if route.is_after_root && effective.restricts() {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
-            keep_root_access(&name, &mut route.settings, &effective, site);
+            keep_root_access(&name, &mut route.settings, (&effective, &base), site);
             restore_except_access(&mut route.settings, &root, &base);
             continue;
         }
@@ -237,13 +271,22 @@ struct ScriptLocation<'a> {
 }
 
 /// Removes the access control of a route, so that the route inherits that of the location for every path. A route with
-/// another restriction is closed, because RockNet cannot express which of the two nginx applies. `effective`: settings
-/// of the location for every path, with those that it inherits.
-fn keep_root_access(name: &Directive, settings: &mut Settings, effective: &Settings, site: &mut Site) {
+/// another restriction is closed, because RockNet cannot express which of the two nginx applies. The same holds if the
+/// location for every path cancels a restriction of the server, which nginx may apply here.
+///
+/// `effective`: settings of the location for every path, with those that it inherits. `base`: those of the server.
+fn keep_root_access(
+    name: &Directive,
+    settings: &mut Settings,
+    (effective, base): (&Settings, &Settings),
+    site: &mut Site,
+) {
     let is_other = |key: &&str| settings.has(key) && settings.get(key) != effective.get(key);
     let has_own = settings.restricts() && (effective.has("satisfy") || ACCESS.iter().any(is_other));
+    let is_lost = |key: &&str| base.has(key) && base.get(key) != effective.get(key);
+    let is_weaker = base.restricts() && (effective.has("satisfy") != base.has("satisfy") || ACCESS.iter().any(is_lost));
     ACCESS.iter().for_each(|key| drop(settings.remove(key)));
-    if has_own {
+    if has_own || is_weaker && !effective.is_closed() {
         settings.close(name.line);
         let message = "a location for every path takes precedence in nginx, at least for some paths, so \
              `deny = \"all\"` denies every client here: write `allow`, `deny` or `auth`";
@@ -285,7 +328,7 @@ fn restore_scripts(
         let known = known.map(|route| route.settings.clone()).unwrap_or_default();
         let mut own = known.clone();
         if script.is_after_root && effective.restricts() {
-            keep_root_access(location, &mut own, &effective, site);
+            keep_root_access(location, &mut own, (&effective, base), site);
             if !own.has_same_values(&known) {
                 *site.route("*.php", location.line) = own;
             }

@@ -27,14 +27,43 @@ const LIST: [&str; 2] = ["allow", "deny"];
 pub(super) fn flatten(server: &Directive) -> Directive {
     let mut flat = server.clone();
     let mut all = Vec::new();
+    let mut moved = Vec::new();
     for directive in server.children() {
         match directive.is("location") {
-            true => add(directive.clone(), &mut all),
+            true => {
+                let mut found = Vec::new();
+                add(directive.clone(), &mut found);
+                moved.extend(all.len() + 1..all.len() + found.len());
+                all.append(&mut found);
+            }
             false => all.push(directive.clone()),
+        }
+    }
+    for at in moved {
+        if let Some(arguments) = without_final(&all[at], server) {
+            all[at].arguments = arguments;
         }
     }
     flat.block = Some(all);
     flat
+}
+
+/// Returns the arguments of an inner location without its `^~`; `None` if they remain the same. An inner `^~` only
+/// keeps nginx from the expressions beside it. nginx still tries those of the server, unless the longest matching
+/// prefix of the server has `^~`, too.
+fn without_final(inner: &Directive, server: &Directive) -> Option<Vec<String>> {
+    let LocationMatch::Prefix { path, is_final: true } = matched(inner) else {
+        return None;
+    };
+    let locations = server.children().iter().filter(|d| d.is("location"));
+    let prefixes = locations.filter_map(|outer| match matched(outer) {
+        LocationMatch::Prefix { path: prefix, is_final } if path.starts_with(&prefix) => Some((prefix.len(), is_final)),
+        _ => None,
+    });
+    let longest = prefixes.max_by_key(|(length, _)| *length);
+    let tries_expressions = !longest.is_some_and(|(_, is_final)| is_final);
+    // Another path could be read as a modifier. No request has it.
+    (tries_expressions && path.starts_with('/')).then(|| vec![path])
 }
 
 /// Adds a location to `all`. Then adds each inner location that is not for an expression, with the directives that it
@@ -90,6 +119,28 @@ mod tests {
                 "location /a/y/: root /srv; allow all; location ~ z",
             ]
         );
+    }
+
+    #[test]
+    fn an_inner_final_prefix_does_not_keep_the_expressions_of_the_server_from_matching() {
+        for (text, expected) in [
+            ("location / { location ^~ /a/ { } }", "location /a/: "),
+            ("location / { location ^~/a/ { } }", "location /a/: "),
+            (
+                "location / { location /a/ { location ^~ /a/b/ { } } }",
+                "location /a/b/: ",
+            ),
+            ("location ~ ^/a { location ^~ /a/b/ { } }", "location /a/b/: "),
+            ("location ^~ / { location ^~ /a/ { } }", "location ^~ /a/: "),
+            // nginx selects `location /a/` of the server.
+            (
+                "location /a/ { } location ^~ / { location ^~ /a/b/ { } }",
+                "location /a/b/: ",
+            ),
+        ] {
+            let found = flattened(&format!("server {{ {text} }}"));
+            assert_eq!(found.last().map(String::as_str), Some(expected), "{text}");
+        }
     }
 
     #[test]

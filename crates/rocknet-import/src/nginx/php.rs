@@ -9,7 +9,7 @@ use crate::value::Value;
 
 use super::cache;
 use super::place::{LocationMatch, Locations, is_for_every_script, matched};
-use super::precedence::{are_disjoint, note_overridden};
+use super::precedence::{are_disjoint, note_cancelled, note_overridden};
 use super::restriction::{is_denied, refuses, restricts};
 use super::scope::{ConfigLevel, Scope};
 use super::upstream::{ALL_DOWN, Upstreams, with_port};
@@ -147,10 +147,11 @@ pub(super) fn translate<'a>(
             "`php` runs every `*.php` file, not only these: write routes with `php = false` or `deny`",
         );
     }
-    if scope.settings.restricts() {
-        note_overridden(location, &["*.php".to_owned()], locations, site);
-    }
     let scripts = ["*.php".to_owned()];
+    match scope.settings.restricts() {
+        true => note_overridden(location, &scripts, locations, site),
+        false => note_cancelled(location, &scope.settings, &scripts, locations, site),
+    }
     let is_disjoint = are_disjoint(restricted, &scripts);
     let restricts_scripts = scope.settings.restricts();
     if restricts_scripts && !is_disjoint {

@@ -87,13 +87,58 @@ fn is_after_final_prefix(pattern: &str, locations: &Locations<'_>) -> bool {
     })
 }
 
-/// Returns true if nginx may prefer an expression inside a restricted prefix to an expression with this pattern.
-pub(super) fn is_after_inner(pattern: &str, locations: &Locations<'_>) -> bool {
-    longest_prefix(pattern, locations).is_some_and(|(path, _, location)| {
-        let mut inner = location.children().iter().filter(|d| d.is("location"));
-        // `is_after_root` handles the prefix `/`.
-        path != "/" && restricts(location) && inner.any(|inner| is_shared(inner, &[pattern.to_owned()]))
-    })
+/// Returns the prefixes without `^~` and without a slash at their end whose paths match a pattern. For `/a/b`, nginx
+/// also tries expressions for `/a/bc`, to which the routes of the prefix do not apply. Prefixes that restrict access
+/// have a route for such names.
+fn longer_prefixes(pattern: &str, locations: &Locations<'_>) -> Vec<String> {
+    let start = literal_start(pattern);
+    let all = locations.all.iter().zip(&locations.places);
+    let prefixes = all.filter_map(|(location, place)| match place {
+        LocationMatch::Prefix { path, is_final: false } if !path.ends_with('/') && !restricts(location) => {
+            Some(path.clone())
+        }
+        _ => None,
+    });
+    prefixes
+        .filter(|path| path.starts_with(&start) && pattern.contains('*'))
+        .collect()
+}
+
+/// Returns the longest prefix of a pattern if it is restricted, and nginx may prefer an expression inside it to an
+/// expression with this pattern.
+pub(super) fn prefix_with_inner<'l>(pattern: &str, locations: &'l Locations<'_>) -> Option<&'l Directive> {
+    let (path, _, location) = longest_prefix(pattern, locations)?;
+    let mut inner = location.children().iter().filter(|d| d.is("location"));
+    // `is_after_root` handles the prefix `/`.
+    let is_preferred = path != "/" && restricts(location) && inner.any(|inner| is_shared(inner, &[pattern.to_owned()]));
+    is_preferred.then_some(location)
+}
+
+/// Returns the access control of a restricted prefix, and its `php`, if nginx applies the same access control to the
+/// expressions inside it. Returns `None` if RockNet cannot express it, or if it is not known to be the stricter one.
+/// `base`: settings of the server.
+pub(super) fn access_of_prefix(prefix: &Directive, routes: &[LocationRoute], base: &Settings) -> Option<Settings> {
+    const SIMPLE: [&str; 3] = ["allow", "deny", "auth"];
+    let mut inner = prefix.children().iter().filter(|d| d.is("location"));
+    if base.restricts() || base.has("satisfy") || inner.any(restricts) {
+        return None;
+    }
+    let is_prefix = |route: &&LocationRoute| {
+        matches!(route.rank, LocationRank::FinalPrefix | LocationRank::Prefix)
+            && route.line == prefix.line
+            && rank(&matched(prefix), &route.pattern) == route.rank
+    };
+    let settings = &routes.iter().find(is_prefix)?.settings;
+    if settings.is_locked() || settings.has("internal") || settings.has("satisfy") || !settings.restricts() {
+        return None;
+    }
+    let mut copied = Settings::default();
+    for (key, setting) in settings.in_order() {
+        if SIMPLE.contains(&key) || key == "php" {
+            copied.set(key, setting.value.clone(), setting.line);
+        }
+    }
+    Some(copied)
 }
 
 /// Returns the longest prefix of every path of a pattern: its path, true for `^~`, and its location. Returns `None` for
@@ -134,7 +179,22 @@ pub(super) fn selected(
             route.rank == LocationRank::Expression && is_after_final_prefix(&route.pattern, locations);
         if is_never_applied {
             let name = Directive::new("location", vec![route.pattern.clone()], route.line);
-            site.unneeded(&name, "a `location ^~` takes precedence, as in nginx");
+            let mut effective = site.settings.clone();
+            let mut own = route.settings.clone();
+            own.cancel_inherited_lists(&effective, route.line);
+            effective.merge(own);
+            let longer = longer_prefixes(&route.pattern, locations);
+            match effective.restricts() && !longer.is_empty() {
+                true => {
+                    let paths = shown(&longer.join(" "));
+                    let message = format!(
+                        "a `location ^~` takes precedence, but not for names that begin with these paths, so restrict \
+                         them: {paths}"
+                    );
+                    site.skip_restriction(&name, &message);
+                }
+                false => site.unneeded(&name, "a `location ^~` takes precedence, as in nginx"),
+            }
         }
         !is_never_applied
     });
@@ -261,6 +321,55 @@ pub(super) fn note_overridden(location: &Directive, patterns: &[String], locatio
             site.differs(location, &message);
         }
     }
+}
+
+/// Notes the prefixes whose routes take precedence over those of an expression, and cancel a restriction of the server
+/// that the expression inherits. `settings`: those of the expression.
+pub(super) fn note_cancelled(
+    location: &Directive,
+    settings: &Settings,
+    patterns: &[String],
+    locations: &Locations<'_>,
+    site: &mut Site,
+) {
+    let mut effective = site.settings.clone();
+    // `Settings::cancel_inherited_lists` keeps the routes of all prefixes closed below locked settings.
+    if effective.is_locked() || !effective.restricts() {
+        return;
+    }
+    let mut own = settings.clone();
+    own.cancel_inherited_lists(&effective, location.line);
+    effective.merge(own);
+    if !effective.restricts() {
+        return;
+    }
+    let overriding = overriding(patterns, locations, false);
+    let all = locations.all.iter().zip(&locations.places);
+    let cancelling = all.filter_map(|(other, place)| match place {
+        LocationMatch::Prefix { path, is_final: false } if path.len() > 1 && cancels(other) => {
+            // Without settings, the expression has no route of its own.
+            let is_around = settings.is_empty() && patterns.iter().any(|pattern| pattern.starts_with(path.as_str()));
+            // nginx, too, prefers the expression with the pattern of a prefix.
+            let is_same = patterns.contains(&format!("{path}*"));
+            (!is_same && (is_around || overriding.contains(path))).then(|| path.clone())
+        }
+        _ => None,
+    });
+    let paths: Vec<String> = cancelling.collect();
+    if !paths.is_empty() {
+        let paths = shown(&paths.join(" "));
+        let message = format!("these locations cancel the restriction of the server here, unlike in nginx: {paths}");
+        site.weakens(location, &message);
+    }
+}
+
+/// Returns true if a location may cancel access control of its server.
+fn cancels(location: &Directive) -> bool {
+    let cancels = |d: &Directive| match d.name.as_str() {
+        "allow" | "deny" | "satisfy" | "auth_basic_user_file" => true,
+        name => name.starts_with("auth_") && d.words() == ["off"],
+    };
+    !is_denied(location) && location.children().iter().any(cancels)
 }
 
 /// Returns true if the route of another location could take precedence over those of an expression.

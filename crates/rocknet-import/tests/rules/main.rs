@@ -9,6 +9,7 @@ mod hosts;
 mod named_locations;
 mod nginx;
 mod nginx_lists;
+mod nginx_precedence;
 mod nginx_refusals;
 mod nginx_servers;
 mod redirects;

@@ -1,8 +1,8 @@
 //! Tests of `allow`, `deny` and `satisfy` of nginx, and of what levels inherit of them.
 
-use rocknet_import::{Import, Language, import};
+use rocknet_import::{Language, import};
 
-use crate::support::{has, has_note, is_weakened, translated_nginx};
+use crate::support::{access_of, has_note, is_weakened, translated_nginx};
 
 const EVERY_CLIENT: &str = "allow = [\"0.0.0.0/0\", \"::/0\", \"unix\"]";
 
@@ -119,17 +119,6 @@ fn a_location_may_need_no_password_by_the_lists_of_its_server() {
         let lines: Vec<&str> = route.lines().filter(|line| !line.is_empty()).collect();
         assert_eq!(lines, expected, "{server} {location}: {}", import.toml);
     }
-}
-
-/// Returns the lines of access control of a table, such as `route."/x/*"]`.
-fn access_of<'i>(import: &'i Import, table: &str) -> Vec<&'i str> {
-    let (_, lines) = import.toml.split_once(&format!("{table}\n")).expect(table);
-    let is_access = |line: &&str| ["allow", "deny", "auth", "satisfy"].contains(&line.split(' ').next().unwrap_or(""));
-    lines
-        .lines()
-        .take_while(|line| !line.is_empty())
-        .filter(is_access)
-        .collect()
 }
 
 #[test]
@@ -375,157 +364,5 @@ fn scripts_open_no_path_that_an_earlier_expression_restricts() {
             "{php}: {:?}",
             import.notes
         );
-    }
-}
-
-#[test]
-fn a_location_for_every_path_restricts_the_expressions_that_nginx_does_not_apply() {
-    let auth = "auth_basic x; auth_basic_user_file /u;";
-    let php = "location ~ \\.php$ { fastcgi_pass unix:/php; }";
-    let css = "location ~ \\.css$ { expires 1h; }";
-    for access in [
-        "auth_jwt x;",
-        "auth_request /check;",
-        "deny all;",
-        "allow 10.0.0.0/8; deny all;",
-        auth,
-    ] {
-        for text in [
-            format!("location ^~ / {{ {access} }} {php} {css}"),
-            format!("{php} {css} location ~ ^/adm/ {{ proxy_pass http://b; }} location ^~ / {{ {access} }}"),
-            format!("location / {{ {access} location ~ \\.php$ {{ fastcgi_pass unix:/php; }} }} {php}"),
-            format!("location ~ ^/ {{ {access} }} {css}"),
-            format!("{access} location ^~ / {{ expires 1d; }} location ~ \\.css$ {{ allow all; auth_basic off; }}"),
-        ] {
-            let import = translated_nginx(&text);
-            for open in ["deny = []", "allow = \"all\"\n\n", "auth = false"] {
-                assert!(!import.toml.contains(open), "{text}\n{}", import.toml);
-            }
-            // A rule refuses every request for `~ ^/` with `deny all`.
-            let is_refused = import.toml.contains(".rule]]\nrespond = 403");
-            assert!(
-                is_refused || has_note(&import, "a location for every path takes precedence"),
-                "{text}: {:?}\n{}",
-                import.notes,
-                import.toml
-            );
-        }
-    }
-    // The order of locations for every path does not matter.
-    for text in [
-        "location ~ ^/ { deny 10.0.0.1; } location / { deny 10.0.0.2; }",
-        "location ^~ / { deny 10.0.0.1; } location / { expires 1d; } location ~ ^/ { deny 10.0.0.2; }",
-    ] {
-        let import = translated_nginx(text);
-        assert_eq!(
-            access_of(&import, "[site.\"a.test\"]"),
-            ["deny = \"10.0.0.1\""],
-            "{text}\n{}",
-            import.toml
-        );
-    }
-    // The expression has a restriction of its own.
-    let import = translated_nginx(&format!(
-        "location ^~ / {{ allow 10.0.0.0/8; deny all; }} location ~ \\.css$ {{ {auth} }}"
-    ));
-    assert!(
-        access_of(&import, "route.\"*.css\"]").contains(&"deny = \"all\""),
-        "{}",
-        import.toml
-    );
-    // nginx applies these expressions.
-    for text in [
-        format!("location / {{ {auth} location ~ \\.php$ {{ fastcgi_pass unix:/php; }} }} {css}"),
-        format!("{css} location ~ ^/ {{ {auth} }}"),
-    ] {
-        let import = translated_nginx(&text);
-        assert_eq!(
-            access_of(&import, "route.\"*.css\"]"),
-            ["auth = false"],
-            "{text}\n{}",
-            import.toml
-        );
-    }
-    // Scripts run below other prefixes.
-    let import = translated_nginx(&format!("location ^~ / {{ }} location /app/ {{ }} {php}"));
-    has(&import, "route.\"/app/*\"]\nphp = \"unix:/php\"");
-}
-
-#[test]
-fn a_final_prefix_restricts_the_expressions_below_it() {
-    let text = "expires 1h;";
-    for (locations, route, is_kept) in [
-        (
-            format!("location ^~ /a/ {{ deny all; }} location ~ ^/a/b/ {{ {text} }}"),
-            "/a/b/*",
-            false,
-        ),
-        (
-            format!("location ^~ /a/ {{ auth_jwt x; }} location ~ ^/a/b$ {{ {text} }}"),
-            "/a/b",
-            false,
-        ),
-        (
-            format!("location ^~ /a {{ deny all; }} location ~ ^/ab$ {{ {text} }}"),
-            "/ab",
-            false,
-        ),
-        (
-            format!("location ^~ / {{ deny all; }} location ~ ^/a/ {{ {text} }}"),
-            "/a/*",
-            false,
-        ),
-        (
-            format!("deny all; location ^~ /a/ {{ {text} }} location ~ ^/a/b/ {{ allow all; }}"),
-            "/a/b/*",
-            false,
-        ),
-        // nginx applies these expressions.
-        (
-            format!("location /a/ {{ deny all; }} location ~ ^/a/b/ {{ {text} }}"),
-            "/a/b/*",
-            true,
-        ),
-        (
-            format!("location ^~ /a/ {{ deny all; }} location /a/b/ {{ }} location ~ ^/a/b/c/ {{ {text} }}"),
-            "/a/b/c/*",
-            true,
-        ),
-        (
-            format!("location ^~ /a/ {{ deny all; }} location ~ ^/b/ {{ {text} }}"),
-            "/b/*",
-            true,
-        ),
-    ] {
-        let import = translated_nginx(&locations);
-        let is_found = import.toml.contains(&format!("route.\"{route}\"]"));
-        assert_eq!(is_found, is_kept, "{locations}\n{}", import.toml);
-        let is_noted = has_note(&import, "`location ^~` takes precedence");
-        assert_eq!(is_noted, !is_kept, "{locations}: {:?}", import.notes);
-    }
-}
-
-#[test]
-fn an_expression_inside_a_restricted_prefix_closes_a_shared_route() {
-    let php = "fastcgi_pass unix:/php;";
-    for (prefix, inner, is_closed) in [
-        ("auth_jwt x;", "location ~ \\.php$", true),
-        ("auth_basic x; auth_basic_user_file /u;", "location ~ \\.php$", true),
-        ("auth_jwt x;", "location ~ ^/a/c/.*\\.php$", false),
-        ("auth_jwt x;", "location /a/c/", false),
-        ("expires 1d;", "location ~ \\.php$", false),
-    ] {
-        let import = translated_nginx(&format!(
-            "location /a/ {{ {prefix} {inner} {{ {php} }} }} location ~ ^/a/b/ {{ expires 1h; }}"
-        ));
-        let found = access_of(&import, "route.\"/a/b/*\"]");
-        assert_eq!(
-            found == ["deny = \"all\""],
-            is_closed,
-            "{prefix} {inner}\n{}",
-            import.toml
-        );
-        let is_noted = has_note(&import, "an expression inside a prefix takes precedence");
-        assert_eq!(is_noted, is_closed, "{prefix} {inner}: {:?}", import.notes);
     }
 }

@@ -47,3 +47,14 @@ pub(crate) fn translated_apache(host: &str) -> Import {
     let text = format!("<VirtualHost *:80>\nServerName a.test\nDocumentRoot /srv\n{host}\n</VirtualHost>\n");
     import(Language::Apache, "site.conf", &text).unwrap()
 }
+
+/// Returns the lines of access control of a table, such as `route."/x/*"]`.
+pub(crate) fn access_of<'i>(import: &'i Import, table: &str) -> Vec<&'i str> {
+    let (_, lines) = import.toml.split_once(&format!("{table}\n")).expect(table);
+    let is_access = |line: &&str| ["allow", "deny", "auth", "satisfy"].contains(&line.split(' ').next().unwrap_or(""));
+    lines
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(is_access)
+        .collect()
+}
