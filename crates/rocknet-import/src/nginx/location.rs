@@ -4,7 +4,7 @@ mod inherited_access;
 mod inner;
 mod path;
 
-use self::inherited_access::{ScriptLocation, keep_root_access, restore_except_access, restore_scripts};
+use self::inherited_access::{ACCESS, ScriptLocation, keep_root_access, restore_except_access, restore_scripts};
 use crate::access::access_of;
 use crate::condition::{self, Condition};
 use crate::directive::Directive;
@@ -29,9 +29,6 @@ use super::{cache, clients, conditional, param_users};
 
 /// Keys of handlers.
 const HANDLERS: [&str; 5] = ["php", "proxy", "fastcgi", "uwsgi", "scgi"];
-
-/// Keys of access control.
-const ACCESS: [&str; 5] = ["allow", "deny", "auth", "internal", "satisfy"];
 
 /// Translates the locations of a server. `server`: its scope, whose `proxy_…` directives the locations inherit.
 pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: &Scope<'a>, upstreams: &Upstreams) {

@@ -2,18 +2,20 @@
 //! become those of the site.
 
 use super::super::place::{LocationMatch, is_for_every_script, matched};
-use super::ACCESS;
 use crate::directive::Directive;
 use crate::document::{Notes, Site, restore};
 use crate::settings::Settings;
 use crate::value::Value;
+
+/// Keys of access control.
+pub(super) const ACCESS: [&str; 5] = ["allow", "deny", "auth", "internal", "satisfy"];
 
 /// Location for PHP.
 pub(super) struct ScriptLocation<'a> {
     pub location: &'a Directive,
     /// True if it may have a route for scripts.
     pub may_have_route: bool,
-    /// See [`LocationRoute::is_after_root`](super::LocationRoute::is_after_root).
+    /// See `LocationRoute::is_after_root`.
     pub is_after_root: bool,
 }
 
