@@ -11,17 +11,17 @@ use super::position::Position;
 use super::record::Header;
 use crate::purge::Purge;
 
-/// Maximum size of all waiting records with responses, in bytes. Further responses are not written.
+/// Size of the waiting records in bytes above which no response is appended. Removals and purges still are.
 pub(super) const MAX_WAITING: u64 = 64 << 20;
 
 /// Size of a write in bytes.
 pub(super) const WRITE: u64 = 4 << 20;
 
-/// Maximum number of waiting records with responses.
+/// Number of waiting records from which on no response is appended. Removals and purges still are.
 const MAX_WAITING_RECORDS: usize = 16 * 1024;
 
-/// Maximum number of waiting records, with removals and purges. More of them wait only if the disk does not respond, so
-/// the log is given up.
+/// Maximum number of waiting records. More of them, all removals and purges, wait only if the disk does not respond, so the
+/// log is given up.
 const MAX_RECORDS: usize = 256 * 1024;
 
 /// Maximum memory of the keys, purges and URLs of changes before the log is open, in bytes.
@@ -71,7 +71,7 @@ pub(super) struct EarlyChanges {
 }
 
 impl EarlyChanges {
-    /// Adds a changed resource. `hash`: hash of its key, if the seed is known.
+    /// Adds the removal of a resource that has changed. `hash`: hash of its key, if the seed is known.
     pub fn remove(&mut self, hash: Option<u64>, key: &[u8]) {
         if self.are_lost {
             return;
