@@ -2,7 +2,7 @@
 //!
 //! If a non-blocking lookup needs the disk, it records the missing data and fails. Once this data has been read ahead,
 //! the lookup is repeated from the beginning and proceeds further. Because a lookup is repeated instead of suspended,
-//! both kinds share one implementation, and a worker needs no other thread.
+//! both kinds share one implementation, and a worker itself never waits for the disk: the blocking pool reads ahead.
 
 use std::cell::RefCell;
 use std::fs::File;

@@ -20,8 +20,8 @@ pub(super) const WRITE: u64 = 4 << 20;
 /// Number of waiting records from which on no response is appended. Removals and purges still are.
 const MAX_WAITING_RECORDS: usize = 16 * 1024;
 
-/// Maximum number of waiting records. More of them, all removals and purges, wait only if the disk does not respond, so the
-/// log is given up.
+/// Maximum number of waiting records. More of them, all removals and purges, wait only if the disk does not respond, so
+/// the log is given up.
 const MAX_RECORDS: usize = 256 * 1024;
 
 /// Maximum memory of the keys, purges and URLs of changes before the log is open, in bytes.

@@ -54,7 +54,8 @@ pub(super) fn translate(block: &RewriteBlock, host: &mut HostDraft, proxies: &mu
         dependents = dependents.saturating_sub(1);
         dependents = dependents.max(flags.skipped).max(usize::from(flags.is_chained));
         guard.enter(rule.is_in_folder);
-        // The rules of a folder are applied again after a rewrite, those of a host are not.
+        // After a rewrite, Apache applies the rules of a folder again, but not those of a host. RockNet applies each
+        // rule once.
         host.site.stage = match rule.is_in_folder {
             true => RuleStage::Rewrite,
             false => RuleStage::Site,
@@ -147,7 +148,7 @@ fn translate_rule(
     // No request meets the conditions. For example, `%{ENV:REDIRECT_STATUS} 200` holds only when Apache applies the
     // rules again to a rewritten path.
     if found.alternatives.is_empty() {
-        host.site.unneeded(directive, "rules are applied once to a request");
+        host.site.unneeded(directive, "RockNet applies rules once to a request");
         return true;
     }
     let is_rewrite = flags.redirect.is_none() && !target.contains("://");
@@ -333,7 +334,7 @@ fn refuse(
     let accuracy = tests.accuracy.and(path.accuracy());
     // No request meets the translated conditions. They miss no request of the original ones, so none meets those.
     if tests.alternatives.is_empty() && accuracy.misses_none() {
-        host.site.unneeded(directive, "rules are applied once to a request");
+        host.site.unneeded(directive, "RockNet applies rules once to a request");
         return true;
     }
     let Some(paths) = path.refused().filter(|_| !tests.alternatives.is_empty()) else {
