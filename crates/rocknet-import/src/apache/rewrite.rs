@@ -155,8 +155,8 @@ fn translate_rule(
     let difference = found.visible_difference();
     // A rewrite of more requests than in Apache would hide their paths from the refusals that follow. In a folder, the
     // difference `OF_FILES` of a condition such as `!-f` is harmless. It adds names with a leading dot, which are never
-    // served, and paths such as `/a.php/b`, which get the target of the rewrite instead of the script. Links are another
-    // case: see `adds_links`.
+    // served, and paths such as `/a.php/b`, which get the target of the rewrite instead of the script. Links are
+    // another case: see `adds_links`.
     let is_harmless = found
         .difference
         .is_none_or(|difference| difference == OF_FILES && rule.is_in_folder && !adds_links(&rule.conditions));
@@ -285,8 +285,8 @@ fn condition_groups(target: &str) -> ConditionGroups {
 /// Returns true if each alternative holds only for paths without a file.
 fn is_about_missing(guard: &[Conditions]) -> bool {
     let excludes_file = |condition: &Condition| {
-        // With `exists_at`, the condition is about another path. An exception for `file` and `nothing` leaves folders, and
-        // not missing files.
+        // With `exists_at`, the condition is about another path. An exception for `file` and `nothing` leaves folders,
+        // and not missing files.
         let [("exists", value)] = &condition.keys[..] else {
             return false;
         };
