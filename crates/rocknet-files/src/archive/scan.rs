@@ -325,7 +325,7 @@ impl<A: PathAccess> Scan<A> {
         if parent.above.contains(meta) {
             return Ok(());
         }
-        // Below the folder of CGI programs, requests run programs, whatever the folder contains.
+        // Requests below the path of CGI programs (`/cgi-bin/`) run programs, whatever the folder contains.
         let Some(tree) = self.tree_at(&path).filter(|tree| !tree.is_program(&path)) else {
             return Ok(());
         };

@@ -175,7 +175,7 @@ mod tests {
             model
                 .notice
                 .as_ref()
-                .is_some_and(|notice| notice.text.contains("2 addresses"))
+                .is_some_and(|notice| notice.text.contains("2 URLs"))
         );
     }
 }

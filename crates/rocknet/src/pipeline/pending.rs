@@ -142,7 +142,7 @@ impl PendingResponse {
                 PendingWork::Response(work) => ready!(work.as_mut().poll(task)),
                 PendingWork::Routing(work) => match ready!(work.as_mut().poll(task)) {
                     RoutingResult::Response(response) => {
-                        // The timeout was that of the route before the wait.
+                        // The response is complete, so the timeout of the wait no longer applies.
                         self.timeout = None;
                         return Poll::Ready(CompletedResponse::Response(response));
                     }

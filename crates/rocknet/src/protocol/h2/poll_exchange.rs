@@ -24,9 +24,9 @@ use crate::worker::{Worker, WorkerConfig};
 
 /// Result of polling an exchange.
 pub(super) enum ExchangePoll {
-    /// The exchange still waits.
-    Unchanged(Box<StreamExchange>),
-    /// The exchange has progressed, or has ended.
+    /// The exchange waits for its next poll. The caller puts it back.
+    Waiting(Box<StreamExchange>),
+    /// The exchange has progressed and is back in the table, or has ended.
     Progressed,
 }
 
@@ -57,7 +57,7 @@ impl<L: Link> Connection<L> {
             };
             let had_room = room > 0;
             match self.poll_exchange(context, worker, config, entry, &mut room) {
-                ExchangePoll::Unchanged(entry) => self.streams.insert(entry),
+                ExchangePoll::Waiting(entry) => self.streams.insert(entry),
                 ExchangePoll::Progressed => progressed = true,
             }
             if had_room && room == 0 {
@@ -181,7 +181,7 @@ impl<L: Link> Connection<L> {
                 let ticks = (config.ticks.body, deadlines.handler_ticks(config.ticks.answer));
                 exchange.await_handler(matches!(demand, BodyDemand::Unmet), channel, deadlines, ticks);
             }
-            return ExchangePoll::Unchanged(entry);
+            return ExchangePoll::Waiting(entry);
         }
     }
 

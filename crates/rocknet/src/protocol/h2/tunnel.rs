@@ -44,11 +44,11 @@ impl<L: Link> Connection<L> {
             deadlines,
         } = &mut *entry
         else {
-            return ExchangePoll::Unchanged(entry);
+            return ExchangePoll::Waiting(entry);
         };
         let id = stream.id;
         let Stage::Tunnel(tunnel) = &mut exchange.stage else {
-            return ExchangePoll::Unchanged(entry);
+            return ExchangePoll::Waiting(entry);
         };
         // The link uses the ready bytes while the tunnel is polled, so they are taken out of the tunnel.
         let mut ready = std::mem::replace(&mut tunnel.ready, BodySource::empty());
@@ -82,11 +82,12 @@ impl<L: Link> Connection<L> {
             self.engine.discard_body(id, output.buffer());
             exchange.stage = Stage::Sending { body: ready, status };
             stream.body = None;
-            return ExchangePoll::Unchanged(entry);
+            // The next poll sends the bytes.
+            return ExchangePoll::Waiting(entry);
         }
         tunnel.ready = ready;
         match polled {
-            Poll::Pending => return ExchangePoll::Unchanged(entry),
+            Poll::Pending => return ExchangePoll::Waiting(entry),
             Poll::Ready(Ok(())) => self.close_tunnel(worker, id, exchange, output),
             Poll::Ready(Err(error)) => {
                 tracing::debug!(client = %self.core.info.client, "a tunnel was cut: {error}");

@@ -36,7 +36,7 @@ const PIECES_PER_TURN: u32 = 2;
 /// Result of polling an exchange.
 pub(super) enum ExchangePoll {
     /// The exchange waits, and nothing has changed.
-    Unchanged(Box<StreamExchange>),
+    Waiting(Box<StreamExchange>),
     /// The exchange has progressed and waits again.
     Progressed(Box<StreamExchange>),
     /// The exchange has sent as much of its body as it may in one round, and has more.
@@ -73,7 +73,7 @@ impl Connection {
             }
             self.held_bytes = self.held_bytes.saturating_sub(entry.stream.output.length());
             match self.poll_exchange(context, worker, config, entry) {
-                ExchangePoll::Unchanged(entry) => self.put_back(entry),
+                ExchangePoll::Waiting(entry) => self.put_back(entry),
                 ExchangePoll::Progressed(entry) => {
                     self.put_back(entry);
                     progressed = true;
@@ -347,7 +347,7 @@ fn unchanged_unless(progressed: bool, entry: Box<StreamExchange>) -> ExchangePol
     if progressed {
         ExchangePoll::Progressed(entry)
     } else {
-        ExchangePoll::Unchanged(entry)
+        ExchangePoll::Waiting(entry)
     }
 }
 

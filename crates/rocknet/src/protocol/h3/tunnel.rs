@@ -41,10 +41,10 @@ impl Connection {
             awaits_turn,
         } = &mut *entry
         else {
-            return ExchangePoll::Unchanged(entry);
+            return ExchangePoll::Waiting(entry);
         };
         let Stage::Tunnel(tunnel) = &mut exchange.stage else {
-            return ExchangePoll::Unchanged(entry);
+            return ExchangePoll::Waiting(entry);
         };
         let id = stream.id;
         let mut link = StreamLink {
@@ -77,7 +77,7 @@ impl Connection {
         *awaits_turn &= written == 0;
         match polled {
             Poll::Pending if written > 0 => ExchangePoll::Progressed(entry),
-            Poll::Pending => ExchangePoll::Unchanged(entry),
+            Poll::Pending => ExchangePoll::Waiting(entry),
             Poll::Ready(Ok(())) => {
                 exchange.record(worker, &mut self.info);
                 self.end_tunnel(&mut entry);
