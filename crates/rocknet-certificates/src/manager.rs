@@ -289,7 +289,7 @@ impl ManagerState {
                 }
                 None => {}
             }
-            // This is checked even if no file has changed, because a list ends at its time.
+            // A revocation list can end although no file has changed.
             trust.warn_of_ending_revocation_lists();
             true
         });

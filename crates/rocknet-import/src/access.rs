@@ -54,9 +54,9 @@ pub(crate) fn restrict_covered(site: &mut Site, base: &Settings, restricted: &[(
 /// Treatment of restrictions whose key the settings of a route do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingKeys {
-    /// They are added.
+    /// The restrictions are added to the route.
     Add,
-    /// They are left out, because the route inherits them from the site.
+    /// The restrictions are left out, because the route inherits them from the site.
     Inherit,
 }
 

@@ -19,8 +19,8 @@ use crate::value::typed;
 ///
 /// A host gets no site if another site of the configuration has its name, or a longer wildcard that covers it. This
 /// also applies if the other site is disabled, or has other listeners. The exception is two enabled sites with `{host}`
-/// that have no listener in common. Each of them serves its own folder of the host: one for `a.test:8080`, for example,
-/// and one for `a.test:8081`.
+/// that have no listener in common. With the listeners `:8080` and `:8081`, both serve the host, each from its own
+/// folder.
 ///
 /// Returns each root with `{host}`, with the hosts found below it.
 pub(super) fn expand(

@@ -51,8 +51,8 @@ pub(super) fn set_default(age: u64, line: usize, settings: &mut Settings) {
 }
 
 /// Moves the ages of `ExpiresDefault` to the field `Cache-Control` of the complete site and its routes. Where PHP runs,
-/// the age is left out: `headers` also apply to the pages of scripts, which browsers and caches would keep.
-/// That of the site is also left out if PHP runs in a route, which inherits `headers`.
+/// the age is left out: `headers` also apply to the pages of scripts, which browsers and caches would keep. Routes
+/// inherit `headers`, so the age of the site is left out even if PHP runs in a route only.
 pub(super) fn finish(site: &mut Site) {
     let mut lines = Vec::new();
     let site_php = site.settings.get("php").cloned();

@@ -249,7 +249,7 @@ pub(super) fn translate<'a>(locations: &Locations<'a>, site: &mut Site, server: 
     }
     site.notes.append(&mut notes);
     site.settings.merge(root);
-    // The empty `deny` of `location /` has replaced that of the server, and now stands for the default.
+    // The empty `deny` of `location /` has replaced the `deny` of the server. An empty `deny` is the default.
     if site.settings.get("deny") == Some(&Value::List(Vec::new())) {
         site.settings.remove("deny");
     }

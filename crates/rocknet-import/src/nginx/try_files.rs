@@ -12,8 +12,8 @@ use super::scope::Scope;
 use super::upstream::Upstreams;
 
 /// Translates `try_files` to `try` and `fallback`. `is_for_all`: true if the directive applies to all paths of `scope`.
-/// It is false, for example, in a server that also has a `location /a/`, because nginx locations do not inherit
-/// `try_files`.
+/// Locations of nginx do not inherit `try_files`. The `try_files` of a server with a `location /a/` therefore does not
+/// apply below `/a/`, and `is_for_all` is false.
 pub(super) fn translate<'a>(
     directive: &'a Directive,
     scope: &mut Scope<'a>,

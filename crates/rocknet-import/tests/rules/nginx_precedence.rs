@@ -277,7 +277,7 @@ fn a_prefix_inside_a_final_prefix_is_noted_if_the_rule_of_an_expression_excludes
             "location /a/b/ { } location ~ ^/a/ { limit_except GET { deny all; } }".to_owned(),
             true,
         ),
-        // These rules open no path.
+        // The following rules open no path.
         (
             "location /a/b/ { deny all; } location ~ ^/a/ { deny all; }".to_owned(),
             false,

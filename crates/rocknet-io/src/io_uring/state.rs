@@ -105,8 +105,8 @@ impl RingState {
             }
         }
         // SAFETY: operations pushed here write only to the provided buffers and the sink. Both live until the kernel
-        // has ended all operations. The paths and descriptors that operations name are needed only until submission.
-        // They are kept until the operation has been submitted, or can no longer be submitted.
+        // has ended all operations. Paths and descriptors live until their operation has been submitted, or can no
+        // longer be submitted. The kernel does not need them after submission.
         unsafe { self.kernel.push(operation, user_data) };
         true
     }

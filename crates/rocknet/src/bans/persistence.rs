@@ -33,7 +33,7 @@ impl Bans {
     }
 
     /// Adds bans of a file. If a client is banned already, the ban that ends later is kept. If a network is banned
-    /// already, its ban is kept, however long that of the file is. Returns the number of bans added.
+    /// already, its ban is kept, even if it ends earlier. Returns the number of bans added.
     fn insert_stored(&self, stored: Stored, now: u64) -> usize {
         let clients = stored.clients.into_iter();
         let clients = clients

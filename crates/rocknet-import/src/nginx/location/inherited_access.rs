@@ -19,9 +19,9 @@ pub(super) struct ScriptLocation<'a> {
     pub is_after_root: bool,
 }
 
-/// Removes the access control of a route, so that the route inherits that of the location for every path. A route with
-/// another restriction is closed, because RockNet cannot express which of the two nginx applies. The same holds if the
-/// location for every path cancels a restriction of the server, which nginx may apply here.
+/// Removes the access control of a route, which then inherits from the location for every path. RockNet cannot express
+/// which of two restrictions nginx applies, so the route is closed in two cases: it has another restriction, or the
+/// location for every path cancels a restriction of the server.
 ///
 /// `effective`: settings of the location for every path, with those that it inherits. `base`: those of the server.
 pub(super) fn keep_root_access(

@@ -1,5 +1,5 @@
-//! Access control of the named location to which `try_files` leads, such as `@app`. nginx applies it after that of the
-//! place with `try_files`, so it restricts the place, and never opens it.
+//! Access control of the named location to which `try_files` leads, such as `@app`. nginx also applies the
+//! access control of the location with `try_files`, so the named location can restrict that location, but not open it.
 
 use super::super::named_access::{NamedAccess, NamedExit};
 use super::{ConfigLevel, EffectiveAccess, Scope};

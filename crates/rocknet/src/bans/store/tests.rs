@@ -85,8 +85,8 @@ fn the_owner_takes_the_bans_of_old_processes() {
     expected.add(&part(&all.clients[2..], &[]));
     assert_eq!(new.take_passed(), expected);
     assert_eq!(new.take_passed(), none);
-    // They are in the file, also if the new process is killed now. A process that has passed bans once never
-    // becomes the owner again.
+    // The taken bans are already in the file, so they outlive a kill of the new process. The old process never owns the
+    // file again, even with nothing left to pass.
     assert!(old.write(&[], &[], &none));
     assert_eq!(open(folder.path()).1, all);
     let files = fs::read_dir(folder.path().join(FOLDER)).unwrap().count();
